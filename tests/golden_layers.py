@@ -108,7 +108,6 @@ def main():
     golden = os.environ.get("ATTN_GOLDEN")
     parser = argparse.ArgumentParser()
     parser.add_argument("program")
-    parser.add_argument("--only", default="")
     parser.add_argument("--folder", default="models")
     options = parser.parse_args()
     if not golden:
@@ -116,8 +115,6 @@ def main():
         sys.exit(77)
     jobs = []
     for folder in sorted((pathlib.Path(golden) / options.folder).iterdir()):
-        if options.only and folder.name not in options.only.split(","):
-            continue
         if not folder.is_dir():
             continue
         # Of a GGUF file in several parts the first is named.

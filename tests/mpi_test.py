@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """mpirun -n N attn: the answers of one process, to rounding, for N from 1 to 4; the same bytes for the same N.
 
-    python3 tests/mpi_test.py ATTN [COUNT] [SEED]
+    python3 tests/mpi_test.py ATTN [COUNT]
 
 Random questions: modes x options x types x shapes, also with fewer rows than ranks. Then what must be refused,
 bad files, full disks, failing memory, killed ranks, and batches. Needs NumPy and a build with -DATTN_MPI=ON. Exit code 77: skipped.
@@ -10,34 +10,24 @@ bad files, full disks, failing memory, killed ranks, and batches. Needs NumPy an
 import json
 import os
 import pathlib
-import random
 import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 
 sys.dont_write_bytecode = True
 from support.array_files import read_safetensors  # noqa: E402
+from support.asked import ATTN, check, rng, run as alone, run_all  # noqa: E402
 
 from wrong.question import random_question  # noqa: E402  exit code 77 without NumPy
 
 import numpy  # noqa: E402
 
-ATTN = str(pathlib.Path(sys.argv[1]).resolve())
 COUNT = int(sys.argv[2]) if len(sys.argv) > 2 else 12
-SEED = int(sys.argv[3]) if len(sys.argv) > 3 else 1
-rng = random.Random(SEED)
 ENVIRONMENT = {**os.environ, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
                "OMPI_MCA_rmaps_base_oversubscribe": "1", "OMPI_MCA_mpi_yield_when_idle": "1",
                "OMPI_MCA_odls_base_sigkill_timeout": "0"}
-
-
-def check(holds, *words):
-    if not holds:
-        print("mpi:", *words)
-        sys.exit(1)
 
 
 def mpirun(ranks, *words, launcher=()):
@@ -105,15 +95,14 @@ def answers_are_those_of_one_process():
     for number in range(COUNT):
         words, suffix = question()
         one = "one" + suffix
-        alone = subprocess.run([ATTN, *map(str, words), "-o", one], capture_output=True, text=True, check=False)
-        if alone.returncode == 2:  # a conflict of options, which ranks report too
+        by_one = alone(*words, "-o", one, code=(0, 2))
+        if by_one.returncode == 2:  # a conflict of options, which ranks report too
             error = run(rng.choice((2, 3)), *words, "-o", "many" + suffix, code=2)
-            check(error == alone.stderr.strip(), error, alone.stderr)
+            check(error == by_one.stderr.strip(), error, by_one.stderr)
             continue
-        check(alone.returncode == 0, *words, alone.stderr)
         ranks = rng.choice((2, 3, 4)) if number else 1
         notes = run(ranks, *words, "-o", "many" + suffix)
-        check(notes == alone.stderr, ranks, *words, "notes:", notes, alone.stderr)
+        check(notes == by_one.stderr, ranks, *words, "notes:", notes, by_one.stderr)
         check_equal(one, "many" + suffix, ranks, *words)
         compared += 1
         if number % 4 == 0:
@@ -123,14 +112,13 @@ def answers_are_those_of_one_process():
             if ranks == 1:
                 check(first == pathlib.Path(one).read_bytes(), "one rank differs from a process")
     check(compared > COUNT // 2, "compared", compared, "of", COUNT)
-    print("mpi:", compared, "answers are those of one process")
+    return compared
 
 
 def notes_are_shown_once():
     write("q.npy", 2, 5, 8)
     notes = run(3, "sdpa", "--query", "q.npy", "--key", "q.npy", "--value", "q.npy", "--heads", 2, "-o", "many.npy")
     check(notes.count("attn: note: --heads 2: query (2, 5, 8) is read as 2 batch entries") == 1, notes)
-    print("mpi: notes are shown once")
 
 
 def check_nothing_left():
@@ -173,7 +161,7 @@ def what_is_refused():
     words = ["multihead", "x.npy", "--heads", "2"]
     for rank, flags in ((0, ["--d-out", "4"]), (1, ["--d-out", "6"]), (1, ["--d-out", "4", "--qkv-bias"])):
         saved = ("w.safetensors", "other/w.safetensors")[rank]
-        subprocess.run([ATTN, *words, *flags, "--save-weights", saved, "--format", "none"], check=True)
+        alone(*words, *flags, "--save-weights", saved, "--format", "none")
         if rank == 0:
             continue
         error = run(2, *words, "--weights", "w.safetensors", "-o", pathlib.Path("out.npy").resolve(), code=3,
@@ -183,7 +171,6 @@ def what_is_refused():
     done, page = mpirun(3, "--version"), mpirun(2, "help", "mpi")
     check(page.returncode == 0 and page.stdout.count("## The division") <= 1, page.stdout, page.stderr)
     check(done.stdout.count("MPI: ") == 1 and "none" not in done.stdout, done.stdout)
-    print("mpi: what cannot be divided is refused")
 
 
 def disks_may_be_full():
@@ -192,7 +179,6 @@ def disks_may_be_full():
                   launcher=("--mca", "btl", "tcp,self", "sh", "-c", "ulimit -f 60; exec \"$@\"", "sh"))
     check(done.returncode == 4 and done.stderr.count("attn: error: out.npy: ") == 1, done.returncode, done.stderr)
     check_nothing_left()
-    print("mpi: a full disk leaves nothing")
 
 
 # Preloaded: what attn allocates for arrays fails from number FAIL_AT on.
@@ -230,7 +216,7 @@ def memory_may_fail():
             check_nothing_left()
             failed += 1
     check(failed > 8, "failed only", failed, "times")
-    print("mpi: memory that fails ends the job with one error,", failed, "times")
+    return f"{failed} times"
 
 
 def ranks_may_be_killed():
@@ -253,7 +239,6 @@ def ranks_may_be_killed():
             error = job.communicate(timeout=60)[1]
             check(job.returncode != 0, "a killed rank ended a job well", error)
             check_nothing_left()
-    print("mpi: a killed rank ends the job and leaves nothing")
 
 
 def rank_of(mpirun, rank):
@@ -279,25 +264,17 @@ def batches_have_shards():
         launched = mpirun(ranks, "batch", "r.ndjson", "--out-dir", "many")
         check(launched.returncode == 1, launched.stderr)
         for rank in range(ranks):
-            subprocess.run([ATTN, "batch", "r.ndjson", "--out-dir", "apart",
-                            *(["--shard", f"{rank + 1}/{ranks}"] if ranks > 1 else [])],
-                           capture_output=True, check=False)
+            alone("batch", "r.ndjson", "--out-dir", "apart", *(["--shard", f"{rank + 1}/{ranks}"] if ranks > 1 else []),
+                  code=(0, 1))
         files = {folder: {path.name: path.read_bytes() for path in pathlib.Path(folder).iterdir()}
                  for folder in ("many", "apart")}
         check(files["many"] == files["apart"], sorted(files["many"]), sorted(files["apart"]))
-    print("mpi: ranks answer shards of a batch")
 
 
 if shutil.which("mpirun") is None:
     print("skipped: no mpirun")
     sys.exit(77)
-with tempfile.TemporaryDirectory() as folder:
-    os.chdir(folder)
-    answers_are_those_of_one_process()
-    if COUNT <= 100:
-        notes_are_shown_once()
-        what_is_refused()
-        disks_may_be_full()
-        memory_may_fail()
-        ranks_may_be_killed()
-        batches_have_shards()
+run_all(answers_are_those_of_one_process)
+if COUNT <= 100:
+    run_all(notes_are_shown_once, what_is_refused, disks_may_be_full, memory_may_fail, ranks_may_be_killed,
+            batches_have_shards)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """attn partial and attn merge: parts of a question, joined in any grouping and order, are its result.
 
-    python3 tests/partial_test.py ATTN [SEED] [COUNT]
+    python3 tests/partial_test.py ATTN [COUNT]
 
 Modes x masks x steps of the scores x dropout x caches x parameters x types x formats x ranges x groupings, at
 random. The truths: one process; and for a third of the questions `attn check`, whose bound is that of plain arithmetic in
@@ -11,37 +11,20 @@ the type. Needs NumPy. Exit code 77: skipped.
 import json
 import os
 import pathlib
-import random
-import shutil
 import subprocess
 import sys
-import tempfile
 
 sys.dont_write_bytecode = True
 from support.array_files import safetensors  # noqa: E402
+from support.asked import ATTN, SEED, check, rng, run, run_all  # noqa: E402
 
 from wrong.question import random_question  # noqa: E402  exit code 77 without NumPy
 
 import numpy  # noqa: E402
 
-ATTN = os.path.abspath(sys.argv[1])
-SEED = int(sys.argv[2]) if len(sys.argv) > 2 else 1
-COUNT = int(sys.argv[3]) if len(sys.argv) > 3 else 80
+COUNT = int(sys.argv[2]) if len(sys.argv) > 2 else 80
 FORMATS = ("npz", "safetensors", "json")
-rng = random.Random(SEED)
 numbers = numpy.random.default_rng(SEED)
-
-
-def check(condition, *what):
-    if not condition:
-        print("partial:", *what)
-        sys.exit(1)
-
-
-def run(*words, code=0, **more):
-    done = subprocess.run([ATTN, *map(str, words)], capture_output=True, text=True, check=False, **more)
-    check(code is None or done.returncode == code, words, done.returncode, done.stderr)
-    return done
 
 
 def saved(name, *shape):
@@ -113,7 +96,7 @@ def parts_are_the_whole():
             asked = words[:kernel] + words[kernel + 2:words.index("--emit")]
             judged += 1
             run("check", *asked, "--against", "merged.npz")
-    print(f"partial: {COUNT} questions, {judged} judged by check, largest errors {most}")
+    return f"{COUNT} questions, {judged} judged by check, largest errors {most}"
 
 
 def rows_of_a_range_alone_are_in_memory():
@@ -140,7 +123,6 @@ def rows_of_a_range_alone_are_in_memory():
     size = sum(array.nbytes for array in arrays.values())
     for i in (0, 1):
         check(most[i] < most[3] - size / 2, "bytes in memory", stored, most, "of", size)
-    print("partial: of keys and values in files, the rows of the range are in memory")
 
 
 def parts_of_other_questions_are_refused():
@@ -156,7 +138,6 @@ def parts_of_other_questions_are_refused():
     numpy.save("x.npy", numpy.load("x.npy") + 1)
     run("partial", *words, "--weights", "w1.safetensors", "--kv-range", "3:6", "-o", "b.npz")
     run("merge", "a.npz", "b.npz", "-o", "c.npz", code=3)
-    print("partial: parts of other parameters, settings and inputs are refused")
 
 
 def changed_files_are_refused():
@@ -175,16 +156,7 @@ def changed_files_are_refused():
     for _ in range(40):
         pathlib.Path("changed.json").write_text(text[:rng.randrange(len(text) - 2)])
         run("merge", "a.json", "changed.json", "-o", "c.npz", code=3)
-    print("partial: changed files are refused")
 
 
-def main():
-    os.chdir(tempfile.mkdtemp(prefix="partial-"))
-    parts_are_the_whole()
-    rows_of_a_range_alone_are_in_memory()
-    parts_of_other_questions_are_refused()
-    changed_files_are_refused()
-    shutil.rmtree(os.getcwd())
-
-
-main()
+run_all(parts_are_the_whole, rows_of_a_range_alone_are_in_memory, parts_of_other_questions_are_refused,
+        changed_files_are_refused)

@@ -13,7 +13,6 @@ import io
 import json
 import os
 import pathlib
-import random
 import re
 import shutil
 import subprocess
@@ -21,11 +20,11 @@ import sys
 import tempfile
 import unittest.mock
 
+from support.asked import rng, run as attn
 from wrong.question import random_question  # exit code 77 without NumPy
 
-attn, language = os.path.abspath(sys.argv[1]), sys.argv[2]
+language = sys.argv[2]
 count = int(sys.argv[3]) if len(sys.argv) > 3 else 200
-rng = random.Random(20)
 
 
 def array(*shape):
@@ -145,10 +144,7 @@ def check_data_file(folder, flags):
     program, data = folder / f"long{suffix}", folder / f"long{data_suffix}"
 
     def written():
-        program.unlink(missing_ok=True)
-        data.unlink(missing_ok=True)
-        made = subprocess.run([attn, "repro", *flags, "--to", language, "-o", program], capture_output=True, text=True)
-        return made.stderr
+        return attn("repro", *flags, "--to", language, "-o", program, code=None)
 
     def ran():
         """What the program says from another folder; nothing if it confirms the numbers."""
@@ -159,7 +155,7 @@ def check_data_file(folder, flags):
         result = subprocess.run(command, capture_output=True, text=True, cwd="/")
         return result.stderr if result.returncode else ""
 
-    if said := written() or ran():
+    if said := written().stderr or ran():
         yield said
         return
     changed(data)
@@ -170,13 +166,12 @@ def check_data_file(folder, flags):
     if not ran(): yield "a missing file is not found"
     program.unlink()
     data.mkdir()  # which cannot be replaced
-    said = subprocess.run([attn, "repro", *flags, "--to", language, "-o", program], capture_output=True, text=True)
-    if said.returncode == 0 or program.exists(): yield "a program without its numbers"
+    if written().returncode == 0 or program.exists(): yield "a program without its numbers"
     data.rmdir()
     data.write_bytes(b"other")
-    said = subprocess.run([attn, "repro", *flags, "--to", language, "-o", program], capture_output=True, text=True)
-    if said.returncode != 2 or data.read_bytes() != b"other": yield "another file is replaced"
+    if written().returncode != 2 or data.read_bytes() != b"other": yield "another file is replaced"
     data.unlink()
+    program.unlink(missing_ok=True)
 
 
 compiler = os.environ.get("CC") or shutil.which("cc")
@@ -207,30 +202,27 @@ with tempfile.TemporaryDirectory() as name:
         mode, flags = linear_question() if chance(0.2) else softmax_question()
         flags += ["--dtype", rng.choice(["float32", "float64"])]
         request = json.loads((folder / "request.json").read_text())
-        command = [attn, "repro", mode, "request.json", *flags, "--to", language]
-        made = subprocess.run(command, capture_output=True, text=True, cwd=folder)
+        words = mode, "request.json", *flags
+        made = attn("repro", *words, "--to", language, code=None, cwd=folder)
         if made.returncode:  # a combination that the mode itself refuses
-            plain = subprocess.run([attn, mode, "request.json", *flags], capture_output=True, text=True, cwd=folder)
-            words = made.stderr.strip()
-            if plain.returncode == 0 or made.stdout:
-                wrong.append(f"{command[1:]}: {words}")
-            reason = re.sub(r"[\d\[\]]+", "N", words)[:90]
+            if attn(*words, code=None, cwd=folder).returncode == 0 or made.stdout:
+                wrong.append(f"{words}: {made.stderr}")
+            reason = re.sub(r"[\d\[\]]+", "N", made.stderr.strip())[:90]
             refused[reason] = refused.get(reason, 0) + 1
             continue
         ran += 1
         for option in [mode] + [flag for flag in flags if flag.startswith("--")] + list(request):
             options[option] = options.get(option, 0) + 1
         said = run(made.stdout, folder)
-        if said: wrong.append(f"{command[1:]} {json.dumps(request)}: {said}")
+        if said: wrong.append(f"{words} {json.dumps(request)}: {said}")
         elif ran % 10 == 0 and not run(with_one_number_changed(made.stdout), folder):
-            wrong.append(f"{command[1:]}: a changed number is not found")
+            wrong.append(f"{words}: a changed number is not found")
 
     # Integers that do not fit in 64 bits, and one that fits only as an unsigned integer.
     large = {"query": [[1]], "key": [[1], [2], [0]],
              "value": [[63202603507981926400], [-9423456789012345856], [-123456789012345680000]]}
     (folder / "large.json").write_text(json.dumps(large))
-    made = subprocess.run([attn, "repro", "sdpa", folder / "large.json", "--to", language, "--dtype", "float64"],
-                          capture_output=True, text=True)
+    made = attn("repro", "sdpa", folder / "large.json", "--to", language, "--dtype", "float64")
     if said := made.stderr or run(made.stdout, folder): wrong.append(f"large integers: {said}")
 
     mask = [[chance(0.7) for _ in range(60)] for _ in range(60)]

@@ -30,6 +30,7 @@ sys.dont_write_bytecode = True
 import lines  # noqa: E402
 
 SECONDS = 300  # for one line, then it is ended and counts as a difference
+SHOWN = 30  # differences
 MEBIBYTE = 1 << 20
 
 
@@ -167,7 +168,7 @@ def run(options):
             count[0], count[2], done = count[0] + 1, count[2] + seconds, done + 1
             if text:
                 count[1], different = count[1] + 1, different + 1
-                if different <= options.show:
+                if different <= SHOWN:
                     print(f"{case.group}:\n{text}", flush=True)
     after = state(folder)
     touched = [path for path, when in before.items() if after.get(path) != when]
@@ -190,7 +191,6 @@ def main():
     parser.add_argument("--quick", action="store_true", help="a sample of the cases, for a minute")
     parser.add_argument("--only", default="", metavar="TEXT", help="cases whose group or line has TEXT")
     parser.add_argument("--jobs", type=int, default=1, metavar="N", help="lines at the same time (default 1)")
-    parser.add_argument("--show", type=int, default=30, metavar="N", help="differences to show (default 30)")
     return run(parser.parse_args())
 
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """data/scaling: its arithmetic, and what it says of this machine.
 
-    python3 tests/scaling_test.py ATTN [SEED]
+    python3 tests/scaling_test.py ATTN
 
 Costs x layers x lengths x nodes x rates: against counts of pairs and a simulation of the ring, event by event. The
 model's size against the published one, and attn's reading of it. The script in its quick form: flops are those of
@@ -12,27 +12,17 @@ import json
 import math
 import os
 import pathlib
-import random
 import subprocess
 import sys
-import tempfile
 
-ATTN = os.path.realpath(sys.argv[1])
-SEED = int(sys.argv[2]) if len(sys.argv) > 2 else 1
-FOLDER = pathlib.Path(__file__).resolve().parent.parent / "data" / "scaling"
-sys.path.insert(0, str(FOLDER))
 sys.dont_write_bytecode = True
+from support.asked import ATTN, ROOT, check, rng, run, run_all  # noqa: E402
 
+FOLDER = ROOT / "data" / "scaling"
+sys.path.insert(0, str(FOLDER))
 import checks  # noqa: E402
 import costs  # noqa: E402
 import random_model  # noqa: E402
-
-rng = random.Random(SEED)
-
-
-def check(condition, *what):
-    if not condition:
-        sys.exit(f"scaling: seed {SEED}: " + " ".join(map(str, what)))
 
 
 def near(a, b, relative=1e-9):
@@ -147,7 +137,7 @@ def model_is_of_the_published_size():
         again = pathlib.Path("model/model.safetensors").read_bytes()
         random_model.write_model("model", shape)
         check(again == pathlib.Path("model/model.safetensors").read_bytes(), "other bytes", shape)
-        done = run(ATTN, "model", "model", "--token-ids", "0,3,10", "--emit", "logits,attention_weights", "--nonfinite", "literal")
+        done = run("model", "model", "--token-ids", "0,3,10", "--emit", "logits,attention_weights", "--nonfinite", "literal")
         result = json.loads(done.stdout)
         check(len(result["attention_weights"]) == shape["layers"], shape)
         check(all(map(math.isfinite, result["logits"])) and len(set(result["logits"])) > 1, shape, result["logits"])
@@ -158,14 +148,11 @@ def rows_of(path):
     return int(pathlib.Path(path).read_bytes().split(b"'shape': (", 1)[1].split(b",", 1)[0])
 
 
-def run(*words, code=0):
-    done = subprocess.run([*map(str, words)], capture_output=True, text=True)
+def script(*words, code=0):
+    command = [sys.executable, FOLDER / "scaling.py", "--attn", ATTN, *words]
+    done = subprocess.run([*map(str, command)], capture_output=True, text=True)
     check(done.returncode == code, words, done.returncode, done.stderr)
     return done
-
-
-def script(*words, code=0):
-    return run(sys.executable, FOLDER / "scaling.py", "--attn", ATTN, *words, code=code)
 
 
 def document_is_right():
@@ -232,19 +219,6 @@ def tables_have_their_columns():
         check(not list(temporary.iterdir()), wrong, list(temporary.iterdir()))
 
 
-def main():
-    with tempfile.TemporaryDirectory() as folder:
-        os.chdir(folder)
-        work_is_that_of_every_pair()
-        parts_have_equal_work()
-        ring_is_the_simulated_one()
-        ring_limit_is_where_passing_takes_over()
-        model_is_of_the_published_size()
-        document_is_right()
-        tables_have_their_columns()
-        os.chdir("/")
-    print("scaling: ok")
-
-
-if __name__ == "__main__":
-    main()
+run_all(work_is_that_of_every_pair, parts_have_equal_work, ring_is_the_simulated_one,
+        ring_limit_is_where_passing_takes_over, model_is_of_the_published_size, document_is_right,
+        tables_have_their_columns)

@@ -13,7 +13,6 @@ import json
 import math
 import os
 import pathlib
-import random
 import signal
 import subprocess
 import sys
@@ -23,6 +22,7 @@ from fractions import Fraction
 
 sys.dont_write_bytecode = True
 from plain_corpus import check_plain_text  # noqa: E402
+from support.asked import ATTN, ROOT, rng, run  # noqa: E402
 
 try:
     import numpy as np
@@ -31,18 +31,10 @@ try:
 except ImportError:
     sys.exit(77)
 
-attn, chosen = os.path.abspath(sys.argv[1]), sys.argv[2:]
-data = pathlib.Path(__file__).resolve().parent.parent / "data"
-rng = random.Random(34)
+chosen = sys.argv[2:]
 STATS = ["entropy", "sink", "previous_token", "induction", "duplicate_token", "distance", "key_mass"]
 SPECIAL = {1, 2}
 ONE = 1 << 24
-
-
-def run(*words, code=0, **named):
-    done = subprocess.run([attn, *map(str, words)], capture_output=True, text=True, **named)
-    assert done.returncode in (code if isinstance(code, tuple) else (code,)), (words, done.returncode, done.stderr[-500:])
-    return done
 
 
 def write_model(folder, case):
@@ -257,7 +249,7 @@ def check_kills(folder, case, scratch):
     for kill in (signal.SIGKILL, signal.SIGTERM):
         target = scratch / f"resumed{kill}.json"
         for attempt in range(200):
-            scan = subprocess.Popen([attn, "scan", folder, corpus, "--resume", target], stderr=subprocess.PIPE)
+            scan = subprocess.Popen([ATTN, "scan", folder, corpus, "--resume", target], stderr=subprocess.PIPE)
             try:
                 scan.wait(rng.uniform(0, min(lasted, 1)) * (0.4 + attempt / 20))
             except subprocess.TimeoutExpired:
@@ -338,8 +330,8 @@ def check_words(folder, case):
 
 
 def main():
-    cases = [json.loads(line) for line in (data / "models" / "families.ndjson").open()]
-    cases += [case for case in map(json.loads, (data / "models" / "generation.ndjson").open())
+    cases = [json.loads(line) for line in (ROOT / "data/models/families.ndjson").open()]
+    cases += [case for case in map(json.loads, (ROOT / "data/models/generation.ndjson").open())
               if case.get("token_ids") and "config" in case]
     if chosen: cases = [case for case in cases if case["name"] in chosen]
     elif "ATTN_TEST_WHOLE" not in os.environ: cases = [case for i, case in enumerate(cases) if i % 3 == len(cases) % 3]

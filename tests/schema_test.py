@@ -21,10 +21,9 @@ import zipfile
 
 sys.dont_write_bytecode = True
 from support.array_files import read_safetensors  # noqa: E402
+from support.asked import ROOT, run  # noqa: E402
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
 SCHEMAS = ROOT / "data" / "schema"
-ATTN = os.path.abspath(sys.argv[1])
 if subprocess.run(sys.argv[2], capture_output=True, check=True).stdout != (SCHEMAS / "request.json").read_bytes():
     sys.exit("schema: out of date: attn_make_schema >data/schema/request.json")
 try:
@@ -39,7 +38,7 @@ MODES = {
     "self": [JOURNEY, "--d-out", "2"],
     "causal": [JOURNEY, "--dropout", "0.5", "--window", "2"],
     "multihead": [JOURNEY, "--heads", "3", "--alibi", "--softcap", "30", "--sink", "0.5"],
-    "cross": [JOURNEY, "--context", str(ROOT / "data" / "journey.csv"), "--rope", "half", "--rope-dims", "2"],
+    "cross": [JOURNEY, "--context", JOURNEY, "--rope", "half", "--rope-dims", "2"],
     "sdpa": ["operator.json", "--causal", "--causal-align", "top-left"],
     "linear": [JOURNEY, "--heads", "3", "--decay", "-0.1,-0.2,0", "--beta", "0.5"],
 }
@@ -75,11 +74,8 @@ def validator(name):
 VALIDATORS = {name: validator(name) for name in sorted(DEFINITIONS)}
 
 
-def attn(*words, stdin=""):
-    done = subprocess.run([ATTN, *words], input=stdin, capture_output=True, text=True, check=False)
-    if done.returncode not in (0, 1):
-        sys.exit(f"attn {' '.join(words)}: {done.stderr}")
-    return done.stdout
+def attn(*words):
+    return run(*words, code=(0, 1)).stdout
 
 
 def metadata(path):
@@ -236,7 +232,7 @@ def tokens():
 def inspections():
     files = [path for folder in ("arrays", "models", "golden") for path in (ROOT / "data" / folder).rglob("*.*")]
     for path in [*files, *(ROOT / "data").glob("*.*")]:
-        done = subprocess.run([ATTN, "inspect", path, "--format", "json"], capture_output=True, text=True, check=False)
+        done = run("inspect", path, "--format", "json", code=None)
         if done.returncode == 0:
             yield "inspection", done.stdout
 

@@ -1,9 +1,9 @@
 """Searches the causes of generated wrong results with `attn check --search`.
 
-    python3 tests/search_cases.py ATTN [--count 2000] [--seed 1] [--jobs 2] [--conventions a,b] [--case N] [--dump DIR]
+    python3 tests/search_cases.py ATTN [--count 2000] [--seed 1] [--jobs 2] [--case N] [--dump DIR]
 
 The results come from tests/wrong, a program of its own. Of each it is known what is wrong: one
-departure from a convention, or two (--most-changes). Each case is one of
+departure from a convention, or two. Each case is one of
 
     found            a match with these conventions
     another          other matches, each computed again: by attn with their flags, or by tests/wrong
@@ -37,6 +37,7 @@ from wrong.programs import answers_of_cases, judged, keep, words_of_cases
 
 OUTCOMES = ("found", "another", "right", "missed", "false", "error")
 MOST_CLAIMS = 6  # that are computed again
+SECONDS = 60
 
 
 def largest_error(arrays, others):
@@ -132,16 +133,15 @@ def run_case(task):
     options, index = task
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
-        case, file_kind = make_case(options.seed, index, options.conventions, options.most_changes,
-                                    options.attn, folder)
+        case, file_kind = make_case(options.seed, index, options.attn, folder)
         command = case.command(options.attn, folder, file_kind) + ["--search"]
-        began, answer, took = time.monotonic(), {}, options.timeout
+        began, answer, took = time.monotonic(), {}, SECONDS
         try:
-            answer, error = judged(command, folder, options.timeout)
+            answer, error = judged(command, folder, SECONDS)
             took = time.monotonic() - began
             outcome, why = outcome_of(case, answer, folder, options) if answer else ("error", error)
         except subprocess.TimeoutExpired:
-            outcome, why = "error", f"more than {options.timeout} seconds"
+            outcome, why = "error", f"more than {SECONDS} seconds"
         if options.dump and (outcome in ("missed", "false", "error", "right") or options.case is not None):
             about = f"causes: {causes_in_words(case)}\n{outcome}: {why}"
             keep(options, index, folder, command, about, answer)
@@ -164,14 +164,9 @@ def print_table(counts):
 
 
 def main():
-    parser = words_of_cases(2000)
-    parser.add_argument("--conventions", default=",".join(ALTERNATIVES), type=lambda text: text.split(","))
-    parser.add_argument("--most-changes", type=int, default=2)
-    parser.add_argument("--timeout", type=float, default=60)
-    options = parser.parse_args()
-
+    options = words_of_cases(2000).parse_args()
     counts = {name: collections.Counter() for name in [*ALTERNATIVES, "(damaged)"]}
-    counts |= {f"changes: {n + 1}": collections.Counter() for n in range(options.most_changes)}
+    counts |= {f"changes: {n + 1}": collections.Counter() for n in range(2)}
     counts["all"] = collections.Counter()
     times, lines = [], []
     for conventions, outcome, line, took in answers_of_cases(options, run_case):

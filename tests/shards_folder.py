@@ -1,15 +1,13 @@
 """Requests for attn batch --out-dir, and its folders read by NumPy and by their specification: what
-shards_test.py is made of. Its arguments are those of that test."""
+shards_test.py is made of."""
 
 import json
-import os
 import pathlib
-import random
-import subprocess
 import sys
 
 sys.dont_write_bytecode = True
 from support.array_files import read_safetensors  # noqa: E402
+from support.asked import check, rng  # noqa: E402
 
 try:
     import numpy
@@ -17,25 +15,8 @@ except ImportError:
     print("shards: skipped: needs NumPy (Debian: python3-numpy)")
     sys.exit(77)
 
-ATTN = os.path.abspath(sys.argv[1])
-SEED = int(sys.argv[2]) if len(sys.argv) > 2 else 1
-ROOT = pathlib.Path(__file__).resolve().parent.parent
 SUFFIX = {"npz": ".npz", "safetensors": ".safetensors"}
 SAFETENSORS_DTYPES = {"F32": "<f4", "F64": "<f8", "I64": "<i8", "F16": "<f2", "BF16": "<u2"}
-rng = random.Random(SEED)
-print(f"shards: seed {SEED}")
-
-
-def run(*words, code=(0, 1), **more):
-    done = subprocess.run([ATTN, *map(str, words)], capture_output=True, text=True, check=False, **more)
-    if code is not None and done.returncode not in ((code,) if isinstance(code, int) else code):
-        sys.exit(f"attn {' '.join(map(str, words))}: exit code {done.returncode}, {done.stderr}")
-    return done
-
-
-def check(condition, *about):
-    if not condition:
-        sys.exit(f"shards: {about}")
 
 
 def read_part(path):
@@ -118,7 +99,7 @@ def check_equal_text(folder, text, store=None, index="index.ndjson", has_extra=F
             if key in head or key == "schema":
                 continue
             if layers is not None and isinstance(value, list) and f"{key}.{layers[0]}" in arrays:
-                of_text.update({f"{key}.{layer}": one for layer, one in zip(layers, value)})
+                of_text.update({f"{key}.{layer}": one for layer, one in zip([*layers, layers[-1] + 1], value)})
             else:
                 of_text[key] = value
         for key in head:

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """attn batch --out-dir: the arrays are those of the text form, bit for bit, whatever interrupts it.
 
-    python3 tests/shards_test.py ATTN [SEED]
+    python3 tests/shards_test.py ATTN
 
 Formats x records per file x jobs x arrays x types x records that fail; indexes cut anywhere, repairs,
 shards. Full disks, killed and stopped runs: faults.py. The reference: the answers as text, and NumPy's reader of npz;
@@ -9,7 +9,6 @@ safetensors are read by their specification. Needs NumPy; the check of the manua
 DuckDB. Exit code 77: skipped.
 """
 
-import ast
 import itertools
 import json
 import os
@@ -17,19 +16,15 @@ import pathlib
 import re
 import shutil
 import subprocess
-import sys
-import tempfile
 
-from shards_folder import (ATTN, ROOT, SEED, SUFFIX, rng, check, check_equal_text, files_of, matrix, read_folder, requests, run,
-                           unique_requests)  # exits with 77 without NumPy
-
-import numpy
+from shards_folder import SUFFIX, check_equal_text, files_of, matrix, read_folder, requests, unique_requests  # may exit with 77
+from support.asked import ATTN, ROOT, check, rng, run, run_all
 
 
 def arrays_are_those_of_text():
     pathlib.Path("r.ndjson").write_text(requests(60))
     for bare in ([], ["--bare"]):
-        text = run("batch", "r.ndjson", *bare).stdout
+        text = run("batch", "r.ndjson", *bare, code=1).stdout
         for store in (None,) if bare else (None, "float16", "bfloat16"):
             kept = {}
             for form, n, jobs in itertools.product(SUFFIX, (1, 7, 1000), (1, 3)):
@@ -43,7 +38,6 @@ def arrays_are_those_of_text():
                 files = files_of("out")
                 check(kept.setdefault((form, n), files) == files, "jobs change the bytes", form, n)
                 check(len([name for name in files if name.startswith("part")]) <= -(-60 // n), sorted(files))
-    print("shards: arrays are those of the text form")
 
 
 def models_have_arrays_by_layer():
@@ -53,26 +47,16 @@ def models_have_arrays_by_layer():
     pathlib.Path("r.ndjson").write_text("".join(json.dumps(record) + "\n" for record in records))
     for bare in ([], ["--bare"]):
         shutil.rmtree("out", ignore_errors=True)
-        run("batch", "r.ndjson", "--out-dir", "out", *bare, code=0)
-        found = read_folder("out")
-        for record, (line, arrays) in zip(records, found):
-            words = ["model", model, "--token-ids", ",".join(map(str, record["token_ids"])), "-o", "one.npz"]
-            words += ["--emit", ",".join(record["emit"])] if "emit" in record else []
-            words += ["--layers", "1"] if "layers" in record else []
-            run(*words, code=0)
-            with numpy.load("one.npz") as alone:
-                names = [name for name in alone.files if name != "__metadata__"]
-                check(sorted(names) == sorted(arrays), names, sorted(arrays))
-                check(all(alone[n].tobytes() == arrays[n].tobytes() for n in names), line["id"])
-        check(run("batch", "r.ndjson", "--out-dir", "out", *bare, "--resume", code=0).stderr == "", "models resume")
-    print("shards: models have arrays by layer")
+        run("batch", "r.ndjson", "--out-dir", "out", *bare)
+        check_equal_text("out", run("batch", "r.ndjson", *bare).stdout)
+        check(run("batch", "r.ndjson", "--out-dir", "out", *bare, "--resume").stderr == "", "models resume")
 
 
 def cut_anywhere_it_goes_on():
     pathlib.Path("r.ndjson").write_text(unique_requests(23))
     for form, n, bare in itertools.product(SUFFIX, (1, 5, 1000), ([], ["--bare"])):
         words = ["batch", "r.ndjson", "--out-dir", "out", "--format", form, "--records-per-file", n, *bare]
-        text = run("batch", "r.ndjson", *bare).stdout
+        text = run("batch", "r.ndjson", *bare, code=1).stdout
         shutil.rmtree("out", ignore_errors=True)
         run(*words, code=1)
         whole = files_of("out")
@@ -97,7 +81,6 @@ def cut_anywhere_it_goes_on():
             check(after["index.ndjson"].startswith(index[:kept]), form, n, bare, cut, done.stderr)
             check(cut < len(index) or after == whole, "a complete index changes", sorted(set(after) ^ set(whole)))
             check_equal_text("out", text, has_extra=True)
-    print("shards: an index cut anywhere goes on to the same answers")
 
 
 def failed_records_are_answered_again():
@@ -121,7 +104,7 @@ def failed_records_are_answered_again():
             if i not in (len(names) // 2, len(names) - 1):
                 continue
             run(*words, "--resume", "--retry-failed", code=1)
-            check_equal_text("out", run("batch", "r.ndjson").stdout)
+            check_equal_text("out", run("batch", "r.ndjson", code=1).stdout)
             before = files_of("out")
             run(*words, "--resume", code=1)
             check(files_of("out") == before, "a complete index changes")
@@ -133,13 +116,11 @@ def failed_records_are_answered_again():
             check(done.returncode in (3, 4) and part in done.stderr, done.returncode, done.stderr)
             check({**files_of("out"), part: before[part]} == before, "a refused folder changes")
         os.rename("part.kept", f"out/{part}")
-    print("shards: failed records are answered again")
 
 
 def what_does_not_belong_is_refused():
     pathlib.Path("r.ndjson").write_text(unique_requests(9))
     words = ["batch", "r.ndjson", "--out-dir", "out"]
-    shutil.rmtree("out", ignore_errors=True)
     run(*words, "--records-per-file", 4, code=1)
     before = files_of("out")
     for more, code in ((["--records-per-file", 4], 4), (["--resume", "--format", "safetensors"], 3),
@@ -168,13 +149,11 @@ def what_does_not_belong_is_refused():
         pathlib.Path("out/part-00007.npz").write_bytes(b"mine")
         done = run(*words, *more, code=4)
         check("part-00007.npz" in done.stderr and files_of("out") == {"part-00007.npz": b"mine"}, more, done)
-    print("shards: what does not belong is refused, and stays")
 
 
 def shards_share_a_folder():
     pathlib.Path("r.ndjson").write_text(unique_requests(31))
-    text = run("batch", "r.ndjson").stdout.splitlines(keepends=True)
-    shutil.rmtree("out", ignore_errors=True)
+    text = run("batch", "r.ndjson", code=1).stdout.splitlines(keepends=True)
     words = ["batch", "r.ndjson", "--out-dir", "out", "--records-per-file", "3"]
     running = [subprocess.Popen([ATTN, *words, "--shard", f"{i}/4"], stderr=subprocess.DEVNULL) for i in range(1, 5)]
     for process in running:
@@ -186,24 +165,22 @@ def shards_share_a_folder():
         for line, arrays in read_folder("out", index):
             check(arrays is None or json.loads(text[line["record"]])["id"] == line["id"], line["id"])
             seen |= {entry["entry"] for entry in line.get("arrays", [])}
-        run(*words, "--shard", f"{i + 1}/4", "--resume")
+        run(*words, "--shard", f"{i + 1}/4", "--resume", code=(0, 1))
     check(len(seen) == sum(len(arrays or ()) for i in range(4) for _, arrays in
                            read_folder("out", f"index-{i + 1}-of-4.ndjson")), "entries repeat")
-    print("shards: several processes share a folder")
 
 
 def large_records_end_a_part():
     pathlib.Path("r.ndjson").write_text("".join(
         json.dumps({"id": i, "mode": "self", "rand": [1500, 2], "seed": i, "emit": ["scores", "attention_weights"]})
         + "\n" for i in range(7)))  # 18 MB each
-    run("batch", "r.ndjson", "--out-dir", "large", "--jobs", 2, code=0)
+    run("batch", "r.ndjson", "--out-dir", "large", "--jobs", 2)
     lines = [json.loads(line) for line in pathlib.Path("large/index.ndjson").read_text().splitlines()]
     check([line["file"][-5] for line in lines] == list("0000111"), [line["file"] for line in lines])
     whole = files_of("large")
     pathlib.Path("large/index.ndjson").write_bytes(b"".join(whole["index.ndjson"].splitlines(keepends=True)[:2]))
-    run("batch", "r.ndjson", "--out-dir", "large", "--resume", code=0)
+    run("batch", "r.ndjson", "--out-dir", "large", "--resume")
     check_equal_text("large", run("batch", "r.ndjson").stdout, has_extra=True)
-    print("shards: large records end a part")
 
 
 def the_manual_reads_them():
@@ -213,7 +190,6 @@ def the_manual_reads_them():
     section = section[:section.index("\n## ", 3)] if "\n## " in section[3:] else section
     blocks = re.findall(r"```(\w+)\n(.*?)```", section, re.S)
     check({"sh", "python", "sql"} <= {language for language, _ in blocks}, blocks)
-    shutil.rmtree("out", ignore_errors=True)
     shutil.copytree(ROOT / "data", "data")
     for language, code in blocks:
         if language == "sh":
@@ -222,14 +198,12 @@ def the_manual_reads_them():
                                   check=False)
             check(done.returncode in (0, 1), code, done.stderr)
         elif language == "python":
-            ast.parse(code)
             exec(compile(code, "batch.md", "exec"), {})  # the manual's own text
     lines = [json.loads(line) for line in pathlib.Path("out/index.ndjson").read_text().splitlines()]
     try:
         import duckdb
     except ImportError:
-        print("shards: the manual's line of DuckDB is skipped: needs DuckDB")
-        return
+        return "but the line of DuckDB, which needs DuckDB"
     for language, code in blocks:
         if language == "sql":
             rows = duckdb.sql(code).fetchall()
@@ -239,18 +213,9 @@ def the_manual_reads_them():
     lines = [json.loads(line) for line in pathlib.Path("some/index.ndjson").read_text().splitlines()]
     failed = duckdb.sql("SELECT count(*) FROM read_json('some/index.ndjson') WHERE error IS NOT NULL").fetchall()[0][0]
     check(failed == sum("error" in line for line in lines) > 0, "errors", failed)
-    print("shards: DuckDB reads the index")
+    return None
 
 
-def main():
-    os.chdir(tempfile.mkdtemp(prefix="shards-"))
-    for test in (arrays_are_those_of_text, models_have_arrays_by_layer, cut_anywhere_it_goes_on,
-                 failed_records_are_answered_again, what_does_not_belong_is_refused, shards_share_a_folder,
-                 large_records_end_a_part, the_manual_reads_them):
-        if len(sys.argv) < 4 or sys.argv[3] in test.__name__:
-            rng.seed(f"{SEED} {test.__name__}")  # however many numbers a test before it drew
-            test()
-    shutil.rmtree(os.getcwd())
-
-
-main()
+run_all(arrays_are_those_of_text, models_have_arrays_by_layer, cut_anywhere_it_goes_on,
+        failed_records_are_answered_again, what_does_not_belong_is_refused, shards_share_a_folder,
+        large_records_end_a_part, the_manual_reads_them)

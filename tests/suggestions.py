@@ -319,7 +319,6 @@ def main():
     parser.add_argument("program")
     parser.add_argument("--all", action="store_true")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--only", help="lines that match this expression")
     asked = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         ends = planted(pathlib.Path(folder) / "planted")
@@ -342,9 +341,8 @@ def main():
         for line in ("attn causal x.csv -o r.json", "attn partial causal x.csv --kv-range 0:3 -o p.npz"):
             if walk.run(line)[0] != 0:
                 sys.exit(f"suggestions: {line}: {walk.run(line)[1]}")
-        lines = [line for line in dict.fromkeys(mistakes(walk)) if not asked.only or re.search(asked.only, line)]
-        read = list(forms())
-        if not asked.all and not asked.only:
+        lines, read = list(dict.fromkeys(mistakes(walk))), list(forms())
+        if not asked.all:
             lines = random.Random(asked.seed).sample(lines, SAMPLE)
             read = random.Random(asked.seed).sample(read, 25)
         with concurrent.futures.ThreadPoolExecutor(2) as workers:

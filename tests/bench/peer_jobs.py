@@ -1,6 +1,8 @@
-"""Timings inside a Python that has PyTorch or ONNX Runtime; peers.py runs them there."""
-import contextlib
+"""Timings inside a Python that has PyTorch or ONNX Runtime, where peers.py runs it with a job
+as JSON. A job without a method asks which ones there are."""
+import json
 import statistics
+import sys
 import time
 
 TOLERANCE = 1e-4
@@ -9,43 +11,19 @@ TOLERANCE = 1e-4
 def torch_job(job):
     import numpy
     import torch
+    from torch.nn.attention import SDPBackend, sdpa_kernel
+    kernels = {"fused kernel": SDPBackend.FLASH_ATTENTION, "math kernel": SDPBackend.MATH}
     if "method" not in job:
-        fused = hasattr(torch.nn.functional, "scaled_dot_product_attention")
-        return dict(version=".".join(torch.__version__.split(".")[:2]),
-                    methods=["fused kernel", "math kernel"] if fused else ["matmul and softmax"])
+        return dict(version=".".join(torch.__version__.split(".")[:2]), methods=list(kernels))
     torch.set_num_threads(job["threads"])
-    causal = job["causal"]
     operands = random_operands(job)
     q, k, v = (torch.from_numpy(x[None]) for x in operands)
-    if causal:
-        masked = torch.full((job["queries"], job["keys"]), float("-inf")).triu_(1)
 
-    def matmul_and_softmax():
-        scores = (q * job["width"] ** -0.5) @ k.transpose(-2, -1)
-        if causal:
-            scores += masked
-        return torch.softmax(scores, -1) @ v
+    def compute():
+        return torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=job["causal"])
 
-    def scaled_dot_product_attention():
-        return torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=causal)
-
-    compute, choice = matmul_and_softmax, contextlib.nullcontext()
-    if job["method"] != "matmul and softmax":
-        compute, choice = scaled_dot_product_attention, torch_kernel(job["method"])
-    with torch.no_grad(), choice:
+    with torch.no_grad(), sdpa_kernel(kernels[job["method"]]):
         return timed(job, operands, compute, lambda answer: numpy.asarray(answer)[0])
-
-
-def torch_kernel(method):
-    """Nothing but this kernel of scaled_dot_product_attention."""
-    import torch
-    fused = method == "fused kernel"
-    try:
-        from torch.nn.attention import SDPBackend, sdpa_kernel
-        return sdpa_kernel(SDPBackend.FLASH_ATTENTION if fused else SDPBackend.MATH)
-    except ImportError:  # before 2.3
-        return torch.backends.cuda.sdp_kernel(
-            enable_flash=fused, enable_math=not fused, enable_mem_efficient=False)
 
 
 # operator: its domain, and where the heads are: rows (1, tokens, heads * width) or heads
@@ -133,7 +111,7 @@ def timed(job, operands, compute, by_head):
         return taken
 
     times(job["seconds"] / 4)  # warm-up
-    return dict(seconds=statistics.median(times(job["seconds"])), error=error)
+    return dict(seconds=statistics.median(times(job["seconds"])))
 
 
 def worst_error(job, operands, answer):
@@ -150,4 +128,5 @@ def worst_error(job, operands, answer):
     return worst
 
 
-JOBS = {"torch": torch_job, "onnxruntime": onnxruntime_job}
+asked = json.loads(sys.argv[1])
+print(json.dumps({"torch": torch_job, "onnxruntime": onnxruntime_job}[asked["library"]](asked)))

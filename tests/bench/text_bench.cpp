@@ -73,16 +73,14 @@ const Spelling spellings[] = {
      }}};
 
 struct Matrix {
-    std::size_t rows, columns;
-    std::string csv, json;
+    std::string csv, json = "[";
     std::vector<double> values;  // as the standard library reads them
 };
 
 Matrix make_matrix(std::size_t rows, std::size_t columns, const Spelling& spelling) {
-    Matrix matrix{rows, columns, {}, {}, {}};
+    Matrix matrix;
     std::mt19937 generator(1);
     std::normal_distribution<double> normal;
-    matrix.json = "[";
     for (std::size_t row = 0; row < rows; ++row) {
         std::string line;
         for (std::size_t column = 0; column < columns; ++column) {
@@ -134,27 +132,26 @@ void bench_reading(std::size_t rows, std::size_t columns, int rounds) {
         const io::Source csv = io::read_source(io::Bytes::of("matrix.csv", matrix.csv));
         const io::Source json = io::read_source(io::Bytes::of("matrix.json", matrix.json));
         const io::CsvStyle plain{io::Guess::no, io::Guess::no};
+        const auto bench = [&](const std::string& what, const std::string& text, const auto& read,
+                               std::vector<Contender> contenders) {
+            for (ThreadPool* workers : {static_cast<ThreadPool*>(nullptr), &two})
+                require_equal(read(workers), matrix, what);
+            contenders.push_back(
+                {"from_chars", [&] { read_with_from_chars(text, matrix.values.size()); }});
+            contenders.push_back({"attn, 1 thread", [&] { read(nullptr); }});
+            contenders.push_back({"attn, 2 threads", [&] { read(&two); }});
+            race("read " + what + ", " + spelling.name, contenders,
+                 static_cast<double>(text.size()), count, rounds);
+        };
         const auto read_csv = [&](ThreadPool* workers) {
             return io::read_csv(csv, {}, plain, workers).matrix.values;
         };
         const auto read_json = [&](ThreadPool* workers) {
             return io::JsonDocument(json).read_array({}, workers).values;
         };
-        for (ThreadPool* workers : {static_cast<ThreadPool*>(nullptr), &two}) {
-            require_equal(read_csv(workers), matrix, "csv");
-            require_equal(read_json(workers), matrix, "json");
-        }
-        race("read csv, " + spelling.name,
-             {{"from_chars", [&] { read_with_from_chars(matrix.csv, matrix.values.size()); }},
-              {"attn, 1 thread", [&] { read_csv(nullptr); }},
-              {"attn, 2 threads", [&] { read_csv(&two); }}},
-             static_cast<double>(matrix.csv.size()), count, rounds);
-        race("read json, " + spelling.name,
-             {{"from_chars", [&] { read_with_from_chars(matrix.json, matrix.values.size()); }},
-              {"attn, 1 thread", [&] { read_json(nullptr); }},
-              {"attn, 2 threads", [&] { read_json(&two); }},
-              {"nlohmann", [&] { const auto document = nlohmann::json::parse(matrix.json); }}},
-             static_cast<double>(matrix.json.size()), count, rounds);
+        bench("csv", matrix.csv, read_csv, {});
+        bench("json", matrix.json, read_json,
+              {{"nlohmann", [&] { const auto document = nlohmann::json::parse(matrix.json); }}});
     }
 }
 

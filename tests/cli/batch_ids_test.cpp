@@ -1,6 +1,7 @@
 // Going on with a batch whose records repeat ids or are on other lines: the same bytes as without a
 // break, or a refusal, and never another record's answer.
 #include "tests/support/answers.hpp"
+#include "tests/support/dice.hpp"
 
 namespace batch_ids_test {
 
@@ -41,12 +42,9 @@ constexpr Spelling spellings[]{
     {"\"1.ndjson:2\"", "\"1.ndjson:2\""},
 };
 
-class Cases {
+class Cases : public Dice {
 public:
-    explicit Cases(unsigned seed) : random_(seed) {}
-
-    std::size_t below(std::size_t n) { return random_() % n; }
-    bool chance(unsigned percent) { return below(100) < percent; }
+    using Dice::Dice;
 
     std::vector<TestRecord> records() {
         std::vector<TestRecord> records(2 + below(9));
@@ -89,7 +87,6 @@ public:
     }
 
 private:
-    std::mt19937 random_;
     std::size_t contents_ = 0;
 };
 
@@ -157,12 +154,8 @@ struct Batch {
     Outcome run(Words more) const {
         write();
         Words words = words_in("batch --mode self --emit scores --d-out 1");
-        if (is_piped) {
-            words.emplace_back("-");
-        } else {
-            words.emplace_back("0.ndjson");
-            if (first_lines != 0) words.emplace_back("1.ndjson");
-        }
+        words.emplace_back(is_piped ? "-" : "0.ndjson");
+        if (first_lines != 0) words.emplace_back("1.ndjson");
         if (shards > 1)
             words = with(words, {"--shard", std::to_string(shard) + "/" + std::to_string(shards)});
         return run_attn(words + more, is_piped ? read_text("0.ndjson") : "");
@@ -173,13 +166,18 @@ struct Count {
     std::size_t completed = 0, refused = 0;
 };
 
-/// One way to go on: the whole answers, or a refusal that leaves the file as it was.
-void check_resumed(const Batch& batch, const std::string& start, const std::string& whole,
-                   bool retry, bool must_complete, Count& count) {
+/// Goes on with answers that begin so.
+Outcome resumed(const Batch& batch, const std::string& start, bool retry) {
     write_text(answers, start);
     Words more{"--resume", answers};
     if (retry) more.emplace_back("--retry-failed");
-    const Outcome outcome = batch.run(more);
+    return batch.run(more);
+}
+
+/// One way to go on: the whole answers, or a refusal that leaves the file as it was.
+void check_resumed(const Batch& batch, const std::string& start, const std::string& whole,
+                   bool retry, bool must_complete, Count& count) {
+    const Outcome outcome = resumed(batch, start, retry);
     const std::string left = read_text(answers);
     CAPTURE(outcome.err);
     CAPTURE(start);
@@ -208,10 +206,7 @@ void check_resumed(const Batch& batch, const std::string& start, const std::stri
 /// Lines of `batch` are not where they were when `start` was written: no record gets the answer of
 /// another one.
 void check_moved(const Batch& batch, const std::string& start, bool retry, Count& count) {
-    write_text(answers, start);
-    Words more{"--resume", answers};
-    if (retry) more.emplace_back("--retry-failed");
-    const Outcome outcome = batch.run(more);
+    const Outcome outcome = resumed(batch, start, retry);
     CAPTURE(outcome.err);
     CAPTURE(start);
     if (outcome.code == 3) {
@@ -251,7 +246,7 @@ bool mend(Batch& batch, Cases& cases) {
 }  // namespace
 
 TEST_CASE("batch: going on with generated ids gives the whole answers, or refuses repeated ids") {
-    Count resumed, retried, moved;
+    Count gone_on, retried, moved;
     for (unsigned seed = 0; seed < cases(120); ++seed) {
         CAPTURE(seed);
         Cases cases(seed);
@@ -269,7 +264,7 @@ TEST_CASE("batch: going on with generated ids gives the whole answers, or refuse
             check_resumed(batch,
                           whole.substr(0, cases.below(whole.size() + 1)) +
                               std::string(cases.chance(30) ? 5000 : 0, '\0'),
-                          whole, false, true, resumed);
+                          whole, false, true, gone_on);
         check_resumed(batch, whole, whole, true, true, retried);
         if (batch.first_lines == 0 && !batch.is_piped) {
             Cases moves(1000 + seed);
@@ -292,8 +287,8 @@ TEST_CASE("batch: going on with generated ids gives the whole answers, or refuse
     }
     if (one_in > 1) return;  // too few cases to count
     // Each outcome is met often, so that neither is what everything gives.
-    CHECK(resumed.completed > 45);
-    CHECK(resumed.refused > 15);
+    CHECK(gone_on.completed > 45);
+    CHECK(gone_on.refused > 15);
     CHECK(retried.completed > 45);
     CHECK(retried.refused > 15);
     CHECK(moved.completed > 10);

@@ -61,27 +61,19 @@ std::uint16_t half_bits(Exact value) {
 
 std::string bytes_of(const Type& type, Exact value, bool big_endian) {
     auto bits = static_cast<std::uint64_t>(value);
-    if (type.floats && type.size == 2) bits = half_bits(value);
-    if (type.floats && type.size == 4)
-        bits = std::bit_cast<std::uint32_t>(static_cast<float>(value));
-    if (type.floats && type.size == 8)
-        bits = std::bit_cast<std::uint64_t>(static_cast<double>(value));
-    std::string bytes;
-    for (unsigned i = 0; i < type.size; ++i) bytes += static_cast<char>(bits >> (8 * i) & 0xffu);
+    if (type.floats)
+        bits = type.size == 2   ? half_bits(value)
+               : type.size == 4 ? std::bit_cast<std::uint32_t>(static_cast<float>(value))
+                                : std::bit_cast<std::uint64_t>(static_cast<double>(value));
+    std::string bytes = attn::io::bytes_of_number(bits, type.size);
     if (big_endian) std::reverse(bytes.begin(), bytes.end());
     return bytes;
 }
 
+/// Of a number whose magnitude fits 64 bits.
 std::string decimal(Exact value) {
-    std::string text;
-    const bool negative = value < 0;
-    do {
-        text += static_cast<char>('0' + static_cast<int>(value % 10) * (negative ? -1 : 1));
-        value /= 10;
-    } while (value != 0);
-    if (negative) text += '-';
-    std::reverse(text.begin(), text.end());
-    return text;
+    const auto magnitude = static_cast<std::uint64_t>(value < 0 ? -value : value);
+    return (value < 0 ? "-" : "") + std::to_string(magnitude);
 }
 
 /// Writes the numbers, two in a row, and returns the file's name.
@@ -117,14 +109,17 @@ Exact meant(const Type& type, Exact value, const Type& other) {
     return static_cast<Exact>(other.size == 4 ? nearest_float : nearest_double);
 }
 
-nlohmann::json compared(const std::string& a, const std::string& b, bool& equal, std::string& err,
-                        const Words& more = {}) {
+struct Compared {
+    bool equal;
+    std::string err;
+    json row;
+};
+
+Compared compared(const std::string& a, const std::string& b, const Words& more = {}) {
     const Outcome outcome = run_attn(Words{"compare", a, b, "--format", "json"} + more);
     CAPTURE(outcome.err);
     REQUIRE((outcome.code == 0 || outcome.code == 1));
-    equal = outcome.code == 0;
-    err = outcome.err;
-    return nlohmann::json::parse(outcome.out);
+    return {outcome.code == 0, outcome.err, json::parse(outcome.out)["arrays"][0]};
 }
 
 }  // namespace
@@ -169,19 +164,17 @@ TEST_CASE("compare: generated integers of every type next to every type are comp
                 CAPTURE(std::string(a_type.name));
                 CAPTURE(std::string(b_type.name));
                 CAPTURE(time);
-                bool equal = false;
-                std::string err;
-                const nlohmann::json row = compared(left, right, equal, err)["arrays"][0];
+                const Compared found = compared(left, right);
+                const json& row = found.row;
                 CAPTURE(row.dump());
-                REQUIRE(err == "");
-                REQUIRE(equal == (differing == 0));
+                REQUIRE(found.err == "");
+                REQUIRE(found.equal == (differing == 0));
                 REQUIRE(row["outside"] == differing);
                 REQUIRE(row["max_abs"] == static_cast<double>(largest));
                 REQUIRE(row["mean_abs"].get<double>() == doctest::Approx(sum / 6));
-                const nlohmann::json tolerant =
-                    compared(left, right, equal, err, {"--atol", "1"})["arrays"][0];
-                REQUIRE(tolerant["outside"] == beyond_one);
-                REQUIRE(equal == (beyond_one == 0));
+                const Compared tolerant = compared(left, right, {"--atol", "1"});
+                REQUIRE(tolerant.row["outside"] == beyond_one);
+                REQUIRE(tolerant.equal == (beyond_one == 0));
                 equal_count += differing == 0 ? 1 : 0;
             }
     if (one_in == 1) CHECK(equal_count > 200);  // a small sample may have any share of them
@@ -213,10 +206,8 @@ TEST_CASE("compare: leading axes of length 1 may differ, with a note") {
             if (!sample.takes()) continue;
             CAPTURE(i);
             CAPTURE(j);
-            bool equal = false;
-            std::string err;
-            const std::string left = std::to_string(i) + ".npy", right = std::to_string(j) + ".npy";
-            const nlohmann::json row = compared(left, right, equal, err)["arrays"][0];
+            const auto [equal, err, row] =
+                compared(std::to_string(i) + ".npy", std::to_string(j) + ".npy");
             const bool comparable = without_ones(shapes[i]) == without_ones(shapes[j]);
             REQUIRE(equal == comparable);
             REQUIRE(row.contains("max_abs") == comparable);

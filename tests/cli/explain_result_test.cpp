@@ -79,7 +79,7 @@ void check_words(const Compared& c) {
         CHECK(says(c.own, "is added to the score of key j"));
 }
 
-json rows(linear::Dice& dice, std::size_t rows, std::size_t columns, double low, double high) {
+json rows(Dice& dice, std::size_t rows, std::size_t columns, double low, double high) {
     return nested({rows, columns}, [&] { return dice.uniform(low, high); });
 }
 
@@ -227,7 +227,7 @@ TEST_CASE("explain result: changed anywhere, it is explained or refused, never a
 
 TEST_CASE("explain result: a step of linear attention is that of the question's explanation") {
     for (std::uint32_t seed = 0; seed < cases(60); ++seed) {
-        linear::Dice dice(seed);
+        Dice dice(seed);
         const std::size_t tokens = dice.among<std::size_t>({1, 2, 5});
         json request{{"mode", "linear"}, {"query", rows(dice, tokens, 3, -1, 1)}};
         request["key"] = rows(dice, tokens, 3, -1, 1);

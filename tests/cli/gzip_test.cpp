@@ -34,16 +34,21 @@ std::string in_members(const std::string& text, std::size_t size) {
 }
 
 /// All lines of a file, and the error that ends them.
-std::pair<Words, std::string> lines_in(const std::string& path) {
+struct Read {
     Words lines;
-    const std::string error = error_of([&] {
+    std::string error;
+};
+
+Read lines_in(const std::string& path) {
+    Read read;
+    read.error = error_of([&] {
         io::LineReader reader(path);
         for (io::Line line; reader.next(line) == io::Next::found;) {
-            CHECK(line.number == lines.size() + 1);
-            lines.emplace_back(line.text);
+            CHECK(line.number == read.lines.size() + 1);
+            read.lines.emplace_back(line.text);
         }
     });
-    return {lines, error};
+    return read;
 }
 
 }  // namespace
@@ -56,17 +61,15 @@ TEST_CASE("gzip: any members hold the lines of the text, whatever follows in zer
          {text, text + "no end", std::string("\n\n"), std::string("x"), text.substr(0, 131072),
           text.substr(0, 131073), std::string(300000, 'y') + "\n" + text}) {
         write_text("plain", whole);
-        const Words expected = lines_in("plain").first;
+        const Words expected = lines_in("plain").lines;
         for (std::size_t size :
              {std::size_t{1}, std::size_t{1000}, std::size_t{131072}, whole.size()})
             for (const std::string& zeros : {std::string(), std::string(1000, '\0')}) {
                 if (size == 1 && whole.size() > 5000) continue;
                 write_text("z.gz", in_members(whole, size) + zeros);
-                const auto read = lines_in("z.gz");
-                const Words& lines = read.first;
-                const std::string& error = read.second;
-                CHECK(error == "");
-                CHECK((lines == expected));
+                const Read read = lines_in("z.gz");
+                CHECK(read.error == "");
+                CHECK((read.lines == expected));
             }
     }
 }
@@ -75,18 +78,15 @@ TEST_CASE("gzip: cut or damaged anywhere, the lines before are whole and the err
     std::string text;
     for (int i = 0; i < 40; ++i) text += "line " + std::to_string(i * i) + "\n";
     write_text("plain", text);
-    const Words expected = lines_in("plain").first;
+    const Words expected = lines_in("plain").lines;
     const std::string whole = in_members(text, 150);
     const auto check = [&](const std::string& bytes) {
         write_text("z.gz", bytes);
-        const auto read = lines_in("z.gz");
-        const Words& lines = read.first;
-        const std::string& error = read.second;
-        REQUIRE(lines.size() <= expected.size());
-        const std::string place = "z.gz:" + std::to_string(lines.size() + 1) + ": ";
-        CAPTURE(error);
-        CHECK(error.starts_with(place));
-        return error;
+        const Read read = lines_in("z.gz");
+        REQUIRE(read.lines.size() <= expected.size());
+        CAPTURE(read.error);
+        CHECK(read.error.starts_with("z.gz:" + std::to_string(read.lines.size() + 1) + ": "));
+        return read.error;
     };
     for (std::size_t length = 2; length < whole.size(); ++length) {
         write_text("z.gz", whole.substr(0, length));

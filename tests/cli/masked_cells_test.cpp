@@ -1,5 +1,6 @@
 // Which cells pictures show as masked: those that every head which is drawn blocks, and no others.
 #include "tests/support/answers.hpp"
+#include "tests/support/dice.hpp"
 
 namespace masked_cells_test {
 
@@ -15,12 +16,9 @@ struct Sizes {
 };
 
 /// Questions of sdpa whose masks differ by batch entry, head, query and key.
-class Generator {
+class Generator : public Dice {
 public:
-    explicit Generator(unsigned seed) : random_(seed) {}
-
-    std::size_t below(std::size_t n) { return random_() % n; }
-    bool chance(unsigned percent) { return below(100) < percent; }
+    using Dice::Dice;
 
     Sizes sizes() { return {1 + below(2), 2 + below(2), 2 + below(4), 2 + below(4)}; }
 
@@ -58,9 +56,6 @@ public:
     }
 
     Words by_rules, masked;
-
-private:
-    std::mt19937 random_;
 };
 
 std::string good(const Words& words) {

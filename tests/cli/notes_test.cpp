@@ -38,10 +38,6 @@ Outcome answered(const Words& words, const json& request) {
     return outcome;
 }
 
-bool notes(const Outcome& outcome, const std::string& part) {
-    return contains(outcome.err, part);
-}
-
 /// (batch, tokens, heads, width) as (batch, tokens, heads * width).
 json packed(const json& x) {
     json all = json::array();
@@ -146,9 +142,10 @@ TEST_CASE("shapes: three axes that may be the batch or the heads") {
                                         {"key", numbers({first, 6, 2 * kv_heads})},
                                         {"value", numbers({first, 6, 2 * kv_heads})}});
                 const std::string count = std::to_string(first);
-                CHECK(notes(outcome, "query (" + count + ", 6, " + std::to_string(2 * heads) +
-                                         ") is read as " + count + " batch entries of " +
-                                         std::to_string(heads) + " heads") ==
+                CHECK(contains(outcome.err, "query (" + count + ", 6, " +
+                                                std::to_string(2 * heads) + ") is read as " +
+                                                count + " batch entries of " +
+                                                std::to_string(heads) + " heads") ==
                       (heads > 1 && first == heads && kv_heads == heads));
                 const json shapes = json::parse(outcome.out)["shapes"];
                 CHECK(shapes["batch"] == first);
@@ -171,13 +168,13 @@ TEST_CASE("shapes: four axes that may be (batch, tokens, heads, width)") {
                     // With the axes exchanged, the heads must be a multiple of those of keys too.
                     const bool is_ambiguous = heads > 1 && queries % keys == 0;
                     CAPTURE(request.dump());
-                    CHECK(notes(plain, part) == is_ambiguous);
+                    CHECK(contains(plain.err, part) == is_ambiguous);
                     if (!is_ambiguous) continue;
                     ++noted;
                     // What the note says is the way: heads confirm it, and a reshape changes it.
                     const Outcome confirmed =
                         answered({"sdpa", "-", "--heads", std::to_string(heads)}, request);
-                    CHECK(notes(confirmed, part) == (heads == queries));
+                    CHECK(contains(confirmed.err, part) == (heads == queries));
                     CHECK(json::parse(confirmed.out)["context_vectors"] ==
                           json::parse(plain.out)["context_vectors"]);
                     const std::string flags = plain.err.substr(plain.err.rfind("--heads"));
@@ -204,10 +201,11 @@ TEST_CASE("shapes: a mask for each head or each batch entry, or each query") {
                 request["mask"] = numbers({heads, tokens, tokens});
                 const Outcome by_head = answered(words, request);
                 const bool is_ambiguous = batch > 1 && heads == batch;
-                CHECK(notes(by_head, " is read as (heads, q, kv)") == is_ambiguous);
+                CHECK(contains(by_head.err, " is read as (heads, q, kv)") == is_ambiguous);
                 request["mask"] = numbers({tokens, tokens});
                 const Outcome by_query = answered(words, request);
-                CHECK(notes(by_query, " is read as (q, kv)") == (batch > 1 && tokens == batch));
+                CHECK(contains(by_query.err, " is read as (q, kv)") ==
+                      (batch > 1 && tokens == batch));
                 // The shapes that the notes name have one meaning.
                 request["mask"] = numbers({batch, 1, tokens, tokens});
                 CHECK(answered(words, request).err.empty());
@@ -222,9 +220,9 @@ TEST_CASE("shapes: a mask for each head or each batch entry, or each query") {
                     const Outcome refused = run_attn(words, request.dump());
                     CHECK(refused.code == 3);
                     const std::string size = std::to_string(tokens);
-                    CHECK(notes(refused, "reshape it to (" + std::to_string(batch) + ", " +
-                                             std::to_string(first == batch ? 1 : heads) + ", " +
-                                             size + ", " + size + ")"));
+                    CHECK(contains(refused.err, "reshape it to (" + std::to_string(batch) + ", " +
+                                                    std::to_string(first == batch ? 1 : heads) +
+                                                    ", " + size + ", " + size + ")"));
                 }
             }
 }
@@ -234,7 +232,7 @@ TEST_CASE("shapes: a batch for the parameters of nn.MultiheadAttention") {
         for (const std::string init : {"linear", "mha"}) {
             const Outcome outcome = answered({"multihead", "-", "--init", init, "--heads", "2"},
                                              {{"inputs", numbers(shape)}});
-            CHECK(notes(outcome, "without batch_first") ==
+            CHECK(contains(outcome.err, "without batch_first") ==
                   (init == "mha" && shape.size() == 3 && shape[0] > 1));
         }
 }

@@ -3,7 +3,6 @@
 
 #include <map>
 #include <memory>
-#include <random>
 #include <string>
 
 #include "core/base/error.hpp"
@@ -11,6 +10,7 @@
 #include "core/kernels/dispatch.hpp"
 #include "core/layer/cost.hpp"
 #include "core/plan/backend.hpp"
+#include "tests/support/dice.hpp"
 #include "tests/support/drawn_layer.hpp"
 #include "tests/support/planned.hpp"
 #include "tests/support/sample.hpp"
@@ -30,37 +30,33 @@ struct Question {
 
 /// A drawn layer, whose parameters are given or drawn, with kernels, arrays and threads.
 Question drawn_question(std::uint32_t seed) {
-    std::mt19937 random(seed);
-    const auto one_in = [&](std::size_t count) { return random() % count == 0; };
-    const auto among = [&]<class T>(std::initializer_list<T> all) {
-        return all.begin()[random() % all.size()];
-    };
+    test::Dice dice(seed);
     test::DrawnLayer layer = test::drawn_layer(seed, test::Lengths::of_tiles)
-                                 .in(among({Dtype::float32, Dtype::float64}));
-    Question question{layer.settings, layer.operands, {}, among({1U, 2U, 5U})};
+                                 .in(dice.among({Dtype::float32, Dtype::float64}));
+    Question question{layer.settings, layer.operands, {}, dice.among({1U, 2U, 5U})};
     Settings& s = question.settings;
-    if (one_in(2)) {
+    if (dice.one_in(2)) {
         question.operands.weights.reset();
-        s.init = among({Init::linear, Init::rand, Init::xavier, Init::mha, Init::none});
+        s.init = dice.among({Init::linear, Init::rand, Init::xavier, Init::mha, Init::none});
         if (s.init == Init::mha || s.init == Init::none) s.d_k = s.d_v = s.d_out = {};
-        if (one_in(3)) s.out_proj = false;
+        if (dice.one_in(3)) s.out_proj = false;
     }
     for (const RealOperandRow& row : real_operand_rows)
         if (RealArray& x = question.operands.*row.reals; x.dimension() != 0)
             x = as_reals(x.in<double>(), s.dtype);
-    if (one_in(2)) s.dropout_stream = among({DropoutStream::mt19937, DropoutStream::mkl});
-    if (one_in(5)) {
+    if (dice.one_in(2)) s.dropout_stream = dice.among({DropoutStream::mt19937, DropoutStream::mkl});
+    if (dice.one_in(5)) {
         question.options = {
             .stream = false, .trace = true, .emit = {{"all"}}, .kernel = "reference"};
         return question;
     }
     const auto& kernels = kernels::supported();
-    s.kernel = one_in(3) ? "reference" : kernels[random() % kernels.size()]->name;
+    s.kernel = dice.one_in(3) ? "reference" : kernels[dice.below(kernels.size())]->name;
     s.emit.clear();
-    if (s.kernel == "reference" && one_in(2)) s.emit = {"all"};
+    if (s.kernel == "reference" && dice.one_in(2)) s.emit = {"all"};
     if (s.emit.empty())
         for (const std::string& name : test::arrays_of(layer, std::string(s.kernel)))
-            if (one_in(3)) s.emit.push_back(name);
+            if (dice.one_in(3)) s.emit.push_back(name);
     return question;
 }
 

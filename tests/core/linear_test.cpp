@@ -208,7 +208,7 @@ TEST_CASE("linear attention: NaN and infinities stay where the recurrence has th
                           -std::numeric_limits<double>::infinity(), 1e308, -1e308};
     for (std::uint32_t seed = 0; seed < static_cast<std::uint32_t>(test::cases(400)); ++seed) {
         auto q = question_of<double>(seed, 120);
-        Dice dice(seed + 1000);
+        test::Dice dice(seed + 1000);
         const std::size_t at = static_cast<std::size_t>(dice.uniform(0, 120));
         const double value = odd[seed % 5];
         Tensor4<double>* const places[] = {&q.call.query, &q.call.key, &q.call.value,

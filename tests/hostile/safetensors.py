@@ -2,7 +2,7 @@
 import json
 import struct
 
-from hostile.folder import GIB, NUMBERS, joined, repeat
+from hostile.folder import GIB, NUMBERS
 
 
 def info(dtype='"F32"', shape="[2,3]", offsets="[0,24]", more=""):
@@ -27,17 +27,9 @@ def make_safetensors(folder):
             ("2_32", 2**32, "a header of 4 GiB"), ("2_63", 2**63, "a header of 2^63 bytes"),
             ("2_64", 2**64 - 1, "a header of 2^64 - 1 bytes"), ("wraps", 2**64 - 8, "8 + it is 0")):
         folder.refused(f"length_{name}", tensors(length=length), why)
-    large = 100_000_001 // folder.shrink
-    folder.refused("length_100_mb", joined(
-        struct.pack("<Q", large), b'{"x":' + info().encode() + b"}",
-        repeat(b" ", large - len('{"x":' + info() + "}")), NUMBERS) if folder.shrink == 1 else
-        struct.pack("<Q", 100_000_001) + b"{}", "a header of more than 100 MB")
-
     for name, text, why in (
             ("text", "hello, world", "no JSON"),
             ("array", "[" + info() + "]", "not an object"),
-            ("number", "12345678", "not an object"),
-            ("null", "null", "not an object"),
             ("open", '{"x":' + info(), "the object is not closed"),
             ("more", '{"x":' + info() + "} {}", "more after the object"),
             ("spaces_before", '   {"x":' + info() + "}", "the format begins with {"),
@@ -45,10 +37,7 @@ def make_safetensors(folder):
             ("byte_order_mark", b"\xef\xbb\xbf" + ('{"x":' + info() + "}").encode(), "a byte-order mark"),
             ("not_utf8", b'{"\xff\xfe":' + info().encode() + b"}", "not UTF-8"),
             ("lone_surrogate", '{"\\ud800":' + info() + "}", "half a surrogate pair"),
-            ("deep_arrays", "[" * 100000, "100000 arrays inside each other"),
             ("deep_objects", '{"a":' * 100000, "100000 objects inside each other"),
-            ("deep_metadata", '{"x":' + info() + ',"__metadata__":' + "[" * 100000 + "]" * 100000
-             + "}", "100000 arrays inside each other"),
             ("deep_shape", '{"x":' + info(shape="[" * 50000 + "]" * 50000) + "}", "50000 arrays as a shape"),
             ("same_name", '{"x":' + info() + ',"x":' + info(offsets="[24,48]") + "}", "a name twice"),
             ("same_name_escaped", '{"x":' + info() + ',"\\u0078":' + info(offsets="[24,48]") + "}",
@@ -69,12 +58,10 @@ def make_safetensors(folder):
 
     for name, fields, why in (
             ("dtype_unknown", {"dtype": '"F99"'}, "no such dtype"),
-            ("dtype_number", {"dtype": "32"}, "a number as dtype"),
             ("dtype_lower_case", {"dtype": '"f32"'}, "dtypes are upper case"),
             ("dtype_1_mb", {"dtype": '"' + "F" * 10**6 + '"'}, "a dtype of 1 MB"),
             ("shape_negative", {"shape": "[-2,-3]"}, "negative sizes, whose product fits"),
             ("shape_float", {"shape": "[2.0,3]"}, "a size with a point"),
-            ("shape_exponent", {"shape": "[6e0]"}, "a size with an exponent"),
             ("shape_text", {"shape": '["2",3]'}, "a size in quotes"),
             ("shape_true", {"shape": "[true,6]"}, "a boolean as a size"),
             ("shape_number", {"shape": "6"}, "a number in place of an array"),
@@ -93,7 +80,6 @@ def make_safetensors(folder):
             ("offsets_2_64", {"offsets": "[0,18446744073709551640]"}, "24 modulo 2^64"),
             ("offsets_float", {"offsets": "[0.0,24.0]"}, "offsets with a point"),
             ("offsets_one", {"offsets": "[24]"}, "one offset"),
-            ("offsets_three", {"offsets": "[0,24,24]"}, "three offsets"),
             ("offsets_text", {"offsets": '"0,24"'}, "offsets as a text")):
         folder.refused(name, tensors('{"x":' + info(**fields) + "}"), why)
 
@@ -179,8 +165,6 @@ def make_indexes(folder):
           shard)
     index("no_map", '{"metadata":{}}', "refused", "no weight_map", shard)
     index("empty_map", {}, "refused", "no tensors", shard)
-    index("deep", '{"weight_map":' + '{"a":' * 100000, "refused",
-          "100000 objects inside each other")
     index("twice", '{"weight_map":{"x":"a.safetensors","x":"b.safetensors"}}', "refused",
           "a name twice", shard | {"b.safetensors": tensors(data=bytes(24))})
     index("many", {f"t{n}": f"{n}.safetensors" for n in range(50000)}, "refused",

@@ -1,16 +1,6 @@
 // Forms of numbers and lines that other programs write: decimal commas, a separator at the end of
 // every line, Fortran's exponents, word2vec's first line, True and False, printed arrays.
-#include <doctest/doctest.h>
-
-#include <algorithm>
-#include <cmath>
 #include <cstdio>
-#include <cstdlib>
-#include <cstring>
-#include <iterator>
-#include <random>
-#include <string>
-#include <vector>
 
 #include "io/read/input_formats.hpp"
 #include "io/read/json_document.hpp"

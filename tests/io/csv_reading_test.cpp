@@ -1,8 +1,5 @@
 // CSV as programs and people write it: what a file means is read, or refused with the flags of both
 // ways to read it. The truth is what the generator meant by each part.
-#include <algorithm>
-#include <utility>
-
 #include "io/text/utf8.hpp"
 #include "tests/support/csv_tables.hpp"
 #include "tests/support/sample.hpp"
@@ -22,7 +19,7 @@ TEST_CASE("csv reading: a damaged or missing field anywhere is never read as som
     Tables random(2);
     std::size_t refused = 0;
     for (std::size_t i = 0; i < test::cases(cases); ++i) {
-        const bool labelled = random.chance(), has_header = random.chance();
+        const bool labelled = random.one_in(2), has_header = random.one_in(2);
         Table table = random.table(labelled, has_header);
         if (table.separator == ' ') table.separator = ',';
         // A column more, so that rows differ from lines of one field.
@@ -31,7 +28,7 @@ TEST_CASE("csv reading: a damaged or missing field anywhere is never read as som
         const std::size_t row = random.below(table.cells.size()),
                           column = random.below(table.cells[0].size());
         const std::string& bad = random.one_of(damaged);
-        if (bad.find(table.separator) != std::string::npos && random.chance()) continue;
+        if (bad.find(table.separator) != std::string::npos && random.one_in(2)) continue;
         // A separator at the end of the only line is not followed by a field.
         if (bad.empty() && table.cells.size() == 1 && !has_header &&
             column + 1 == table.cells[0].size())
@@ -133,7 +130,7 @@ TEST_CASE("csv reading: the first column is labels, numbers, or refused, by all 
     const Words numeric{"1", "0.5", "-3", "nan", "inf", "1e3"};
     std::size_t counts[3] = {0, 0, 0};
     for (std::size_t i = 0; i < test::cases(cases); ++i) {
-        const bool has_header = random.chance();
+        const bool has_header = random.one_in(2);
         std::string text = has_header ? "col,x\n" : "";
         Words first;
         bool any_word = false, any_number = false, any_doubt = false;

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "io/read/csv.hpp"
+#include "tests/support/dice.hpp"
 #include "tests/support/support.hpp"
 
 namespace attn::test::csv {
@@ -145,13 +146,11 @@ struct Table {
 };
 
 /// Tables of any separator, with and without labels and headers.
-class Tables {
+class Tables : public Dice {
 public:
-    explicit Tables(unsigned seed) : random_(seed) {}
+    using Dice::Dice;
 
-    std::size_t below(std::size_t end) { return random_() % end; }
     const std::string& one_of(const Words& words) { return words[below(words.size())]; }
-    bool chance() { return below(2) == 0; }
 
     Table table(bool labelled, bool has_header) {
         Table made;
@@ -169,9 +168,6 @@ public:
         }
         return made;
     }
-
-private:
-    std::mt19937 random_;
 };
 
 }  // namespace attn::test::csv

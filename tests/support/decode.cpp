@@ -1,5 +1,6 @@
 #include "tests/support/decode.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cctype>
 #include <cerrno>
@@ -78,6 +79,11 @@ class JsonReader {
 public:
     explicit JsonReader(std::string_view text) : text_(text) {}
 
+    Decoded read_array() {
+        Decoded array;
+        read_list(array, 0);
+        return array;
+    }
     DecodedFile read_object() {
         DecodedFile members;
         expect('{');
@@ -87,9 +93,7 @@ public:
             const std::string key = read_string();
             expect(':');
             if (peek() == '[') {
-                Decoded array;
-                read_list(array, 0);
-                members[key.substr(1, key.size() - 2)] = array;
+                members[key.substr(1, key.size() - 2)] = read_array();
             } else {
                 skip_value();
             }
@@ -148,7 +152,7 @@ private:
     std::string read_word() {
         if (peek() == '"') return read_string();
         const std::size_t begin = at_;
-        while (text_.at(at_) != ',' && text_[at_] != ']') ++at_;
+        while (text_.at(at_) != ',' && text_[at_] != ']' && text_[at_] != '\n') ++at_;
         return std::string(text_.substr(begin, at_ - begin));
     }
 
@@ -263,21 +267,13 @@ Decoded decode_separated(std::string_view file, char separator) {
 }
 
 Decoded decode_c(std::string_view file) {
-    Decoded read;
     const std::size_t begin = file.find("static const "), open = file.find(" = {", begin);
-    if (open == std::string_view::npos) throw std::runtime_error("c: no array");
+    if (open == std::string_view::npos) broken("c: no array");
+    std::string lists(file.substr(open + 3, file.find(';', open) - open - 3));
+    std::replace(lists.begin(), lists.end(), '{', '[');
+    std::replace(lists.begin(), lists.end(), '}', ']');
+    Decoded read = JsonReader(lists).read_array();
     read.type = file.substr(begin, open - begin);
-    std::string word;
-    int depth = 0;
-    for (const char c : file.substr(open + 3, file.find(';', open) - open - 3)) {
-        depth += c == '{' ? 1 : c == '}' ? -1 : 0;
-        const bool is_space = c == '\n' || (c == ' ' && word.empty());
-        if (!is_space && c != '{' && c != '}' && c != ',') word += c;
-        if (c != ',' && c != '}') continue;
-        if (!word.empty()) read.words.push_back(word);
-        word.clear();
-    }
-    if (depth != 0) throw std::runtime_error("c: a brace is missing");
     return read;
 }
 

@@ -3,39 +3,27 @@
 
 #include <limits>
 #include <memory>
-#include <random>
 #include <utility>
 
 #include "core/layer/layer.hpp"
 #include "core/operator/arrays.hpp"
+#include "tests/support/dice.hpp"
 
 namespace attn::test {
 namespace {
 
-class Draw {
+class Draw : public Dice {
 public:
-    explicit Draw(std::uint32_t seed) : random_(seed) {}
+    using Dice::Dice;
 
-    bool one_in(std::uint32_t n) { return random_() % n == 0; }
-    std::size_t size(std::size_t least, std::size_t most) {
-        return least + random_() % (most - least + 1);
-    }
     double number(double most) {
-        return static_cast<double>(
-            static_cast<float>(most * (static_cast<double>(random_()) * 0x1p-31 - 1)));
-    }
-    template <class X>
-    X among(std::initializer_list<X> all) {
-        return *(all.begin() + size(0, all.size() - 1));
+        return static_cast<double>(static_cast<float>(uniform(-most, most)));
     }
     Array<double> array(std::vector<std::size_t> shape, double most) {
         Array<double> x = Array<double>::from_shape(shape);
         for (double& value : x) value = number(most);
         return x;
     }
-
-private:
-    std::mt19937 random_;
 };
 
 template <class T>

@@ -11,9 +11,9 @@ namespace attn::test {
 namespace {
 
 /// The draws of one question: two bytes each while there are some, then from the seed.
-class Dice {
+class ByteDice {
 public:
-    Dice(std::uint64_t seed, std::string_view draws) : random_(seed), draws_(draws) {}
+    ByteDice(std::uint64_t seed, std::string_view draws) : random_(seed), draws_(draws) {}
 
     std::size_t size(std::size_t least, std::size_t most) {
         return least + static_cast<std::size_t>(next() % (most - least + 1));
@@ -55,7 +55,7 @@ long double published_slope(std::size_t head, std::size_t heads) {
 }
 
 /// The position of a key's score between 0 and 1 of the spread.
-double place_in(Shape shape, std::size_t key, std::size_t keys, Dice& dice) {
+double place_in(Shape shape, std::size_t key, std::size_t keys, ByteDice& dice) {
     const double part = static_cast<double>(key) / static_cast<double>(keys);
     switch (shape) {
         case Shape::level: return 0;
@@ -70,14 +70,14 @@ double place_in(Shape shape, std::size_t key, std::size_t keys, Dice& dice) {
 }
 
 template <class T>
-void fill(Tensor4<T>& tensor, double magnitude, Dice& dice) {
+void fill(Tensor4<T>& tensor, double magnitude, ByteDice& dice) {
     for (T& value : tensor) value = static_cast<T>(dice.uniform(-magnitude, magnitude));
 }
 
 /// Queries and keys whose products have the drawn mean, spread and shape: the first column holds
 /// them, the others add a little.
 template <class T>
-void fill_with_scores(GeneratedQuestion<T>& question, std::size_t d_k, Dice& dice,
+void fill_with_scores(GeneratedQuestion<T>& question, std::size_t d_k, ByteDice& dice,
                       std::ostream& words) {
     AttentionCall<T>& call = question.call;
     const double mean = dice.among({0.0, 3.0, -12.0, 14.0, -20.0, 60.0, -88.0, 89.0, -104.0, 150.0,
@@ -103,7 +103,8 @@ void fill_with_scores(GeneratedQuestion<T>& question, std::size_t d_k, Dice& dic
 
 /// An additive mask: some keys masked, some pushed far down by a finite number, as programs pad.
 template <class T>
-Array<double> draw_bias(std::size_t q_len, std::size_t kv_len, Dice& dice, std::ostream& words) {
+Array<double> draw_bias(std::size_t q_len, std::size_t kv_len, ByteDice& dice,
+                        std::ostream& words) {
     Array<double> bias = Array<double>::from_shape({q_len, kv_len});
     const auto lowest = static_cast<double>(std::numeric_limits<T>::lowest());
     const double far =
@@ -122,7 +123,7 @@ Array<double> draw_bias(std::size_t q_len, std::size_t kv_len, Dice& dice, std::
 }
 
 template <class T>
-void draw_masks(GeneratedQuestion<T>& question, Dice& dice, std::ostream& words) {
+void draw_masks(GeneratedQuestion<T>& question, ByteDice& dice, std::ostream& words) {
     AttentionCall<T>& call = question.call;
     const std::size_t q_len = question.q_len(), kv_len = question.kv_len();
     if (dice.one_in(4)) {
@@ -166,7 +167,7 @@ void draw_masks(GeneratedQuestion<T>& question, Dice& dice, std::ostream& words)
 }
 
 template <class T>
-void draw_modifiers(GeneratedQuestion<T>& question, Dice& dice, std::ostream& words) {
+void draw_modifiers(GeneratedQuestion<T>& question, ByteDice& dice, std::ostream& words) {
     AttentionCall<T>& call = question.call;
     if (dice.one_in(4))
         call.softcap = dice.among({0.5, 30.0, 1000.0, sizeof(T) == 4 ? 1e38 : 1e307});
@@ -259,7 +260,7 @@ Formula<Real> GeneratedQuestion<T>::formula() const {
 
 template <class T>
 GeneratedQuestion<T> generate_question(std::uint64_t seed, std::string_view draws) {
-    Dice dice(seed, draws);
+    ByteDice dice(seed, draws);
     GeneratedQuestion<T> question;
     AttentionCall<T>& call = question.call;
     std::ostringstream words;

@@ -7,30 +7,14 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
-#include <random>
 #include <sstream>
 #include <string>
 #include <vector>
 
 #include "core/operator/attention.hpp"
+#include "tests/support/dice.hpp"
 
 namespace attn::test::linear {
-
-class Dice {
-public:
-    explicit Dice(std::uint32_t seed) : engine_(seed) {}
-    template <class X>
-    X among(std::initializer_list<X> all) {
-        return all.begin()[engine_() % all.size()];
-    }
-    double uniform(double low, double high) {
-        return low + (high - low) * static_cast<double>(engine_()) * 0x1p-32;
-    }
-    bool one_in(std::uint32_t n) { return engine_() % n == 0; }
-
-private:
-    std::mt19937 engine_;
-};
 
 template <class T>
 Tensor4<T> drawn(Dice& dice, const std::array<std::size_t, 4>& shape, double low, double high) {

@@ -187,13 +187,13 @@ def damaged_case(rng, attn, folder):
             return Case(q, [], arrays, "float32", damage)
 
 
-def make_case(seed, index, conventions, most_changes, attn, folder):
+def make_case(seed, index, attn, folder):
     """A case, and the format of its file. Deterministic in all arguments."""
     rng = random.Random(f"{seed}/{index}")
     if index % 20 == 19:
         return damaged_case(rng, attn, folder), "npz"
-    first = conventions[index % len(conventions)]
-    case, changes = None, rng.randint(1, most_changes)
+    first = list(ALTERNATIVES)[index % len(ALTERNATIVES)]
+    case, changes = None, rng.randint(1, 2)
     while case is None:
         others = rng.sample([c for c in ALTERNATIVES if c != first], changes - 1)
         case = wrong_case(rng, [first, *others], attn, folder)
