@@ -26,7 +26,8 @@ std::optional<bool> is_in_out(const Request& request) {
     return *request.weights_layout == WeightsLayout::in_out;
 }
 
-/// Refuses flags of an embedding that is not used, or has no positions; `owner` names what the embedding belongs to.
+/// Refuses flags of an embedding that is not used, or has no positions; `owner` names what the
+/// embedding belongs to.
 void check_embedding_flags(const Request& request, const std::string& owner, bool has_positions) {
     for (const char* key : {"position_offset", "embedding_scale"})
         if (request.has(key) && request.token_ids.empty())

@@ -1,12 +1,12 @@
 // The properties of layers that are found by the names of their tensors alone, without a config.
-// layer_families.json has them under the names of the fields here. A module instead of a projection's
-// names has the tensors "weight" and "bias"; a form with several values of "layer" applies to each of
-// them, and those of "heads.#." are wrappers, which have no norms. Sources: transformers'
-// GPT2Attention, LlamaAttention, BertAttention and GPTNeoXAttention, Meta's llama/model.py,
-// modeling_internlm2.py, modeling_baichuan.py and modeling_chatglm.py (ChatGLM2 and later) of the
-// models on Hugging Face's hub, timm's vision_transformer.py, torch.nn.MultiheadAttention, and the
-// notebooks' classes (SelfAttention_v1 and v2, CausalAttention, MultiHeadAttention and its
-// wrapper).
+// layer_families.json has them under the names of the fields here. A module instead of a
+// projection's names has the tensors "weight" and "bias"; a form with several values of "layer"
+// applies to each of them, and those of "heads.#." are wrappers, which have no norms. Sources:
+// transformers' GPT2Attention, LlamaAttention, BertAttention and GPTNeoXAttention, Meta's
+// llama/model.py, modeling_internlm2.py, modeling_baichuan.py and modeling_chatglm.py (ChatGLM2 and
+// later) of the models on Hugging Face's hub, timm's vision_transformer.py,
+// torch.nn.MultiheadAttention, and the notebooks' classes (SelfAttention_v1 and v2,
+// CausalAttention, MultiHeadAttention and its wrapper).
 #pragma once
 
 #include <cstddef>
