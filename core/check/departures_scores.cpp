@@ -57,6 +57,9 @@ void score_orders(Alternatives& to) {
         {block, scale, softcap, alibi, bias},  // excluded keys first
         {scale, softcap, alibi, block, bias},  // excluded keys before additive masks
     };
+    static_assert(std::ranges::all_of(orders, [](const Order& order) {
+        return std::ranges::is_permutation(order, default_score_order);
+    }));
     std::vector<Order> tried{to.problem.asked.order};
     to.asked(words_of(tried[0]));
     for (const Order& order : orders) {
