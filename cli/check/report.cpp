@@ -74,10 +74,11 @@ std::string remarks_on(const ArrayJudgement& array, const GivenArray& given) {
                        row_of(given.type).name, "\n");
     if (given.printed) {
         const auto [decimals, digits] = *given.printed;
-        text += name + ": printed with " +
-                (digits < PrintedDigits::all ? concat(digits, " significant digits")
-                                             : concat(decimals, " decimals")) +
-                "; the bound has half a unit of the last one more\n";
+        const bool are_significant = digits < PrintedDigits::all;
+        const auto count = are_significant ? digits : decimals;
+        text += concat(name, ": printed with ", count,
+                       are_significant ? " significant digit" : " decimal", count == 1 ? "" : "s",
+                       "; the bound is half a unit of the last one larger\n");
     }
     if (!array.finding.empty()) text += name + ": " + array.finding + "\n";
     return text;

@@ -292,7 +292,10 @@ std::string store(Request& request, const Option& option, const json& value) {
                                                    {names.begin(), names.end()})
                                   : "");
     }
-    return field.set(request, value, option.limits);
+    const std::string error = field.set(request, value, option.limits);
+    return error.empty() || !value.is_string()
+               ? error
+               : error + hint_for_value(option.key, value.get<std::string>(), {});
 }
 
 void append_value(std::string& out, const Option& option, const Request& request) {

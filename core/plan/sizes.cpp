@@ -50,7 +50,7 @@ void read_operator_sizes(const Settings& s, const OperandShapes& operands, Plan&
     if (from_end(k, 1) != plan.d_k * k_heads)
         refuse_shape("key", k, plan.d_k * k_heads, " columns as in query ", shape_text(q));
     if (from_end(v, 1) % k_heads != 0)
-        refuse_shape("value", v, "a multiple of ", k_heads, " columns, one part a key head");
+        refuse_shape("value", v, "a multiple of ", k_heads, " columns, one part per key head");
     plan.d_v = from_end(v, 1) / k_heads;
     if (from_end(v, 2) != plan.kv_len)
         refuse_shape("value", v, plan.kv_len, " rows as in key ", shape_text(k));
