@@ -1,9 +1,11 @@
-// Reads families.json. A row has the fields of its base, except those that it gives itself; it
-// comes after the rows that it names. A row whose name has several words is only a base for others.
-// `note` is a comment.
+// Reads rows of families.ndjson, one per line, when they are asked for. A row has the fields of its
+// base, except those that it gives itself. A row whose name has several words is only a base for
+// others. `note` is a comment.
 #include <algorithm>
 #include <array>
+#include <deque>
 #include <map>
+#include <mutex>
 #include <stdexcept>
 #include <type_traits>
 #include <utility>
@@ -15,12 +17,11 @@
 
 namespace attn::io {
 
-extern const std::string_view families_text;  // families.json
+extern const std::string_view families_text;  // families.ndjson
 
 namespace {
 
 using nlohmann::json;
-using Rows = std::map<std::string_view, FamilyRow>;
 
 constexpr const RowFunctions* all_functions[] = {
     &deepseek4_functions,  &delta_functions, &encoder_functions, &encoder_decoder_functions,
@@ -48,28 +49,30 @@ std::string_view value_names(Experts::Scores /*scores*/) {
 }
 
 [[noreturn]] void refuse_unknown(const std::string& found) {
-    throw std::logic_error("families.json has an unknown " + found);
+    throw std::logic_error("families.ndjson has an unknown " + found);
 }
 
 std::string_view text_in(const json& value) {
     return value.get_ref<const std::string&>();
 }
 
-class TableReader {
+constexpr std::string_view row_start = "{\"name\": \"";
+
+std::string_view name_in(std::string_view line) {
+    line.remove_prefix(row_start.size());
+    return line.substr(0, line.find('"'));
+}
+
+class FamilyTable {
 public:
-    Rows read(const json& table) {
-        for (const json& members : table) {
-            const std::string_view name = text_in(members["name"]);
-            FamilyRow row = members.contains("base") ? row_of(members["base"]) : FamilyRow{};
-            row.type = name.substr(0, name.find(' '));
-            read_row(members, row);
-            rows_.emplace(name, std::move(row));
-        }
-        return std::move(rows_);
+    /// The row of this name, or null. It stays where it is.
+    const FamilyRow* find(std::string_view name) {
+        const std::lock_guard lock(mutex_);
+        return line_of(name).empty() ? nullptr : &row_of(name);
     }
 
 private:
-    void read_row(const json& members, FamilyRow& to) const {
+    void read_row(const json& members, FamilyRow& to) {
         read_members(
             members, Field("part", to.part), Field("prefix", to.prefix), Field("layer", to.layer),
             Field("ids", to.ids), Field("positions", to.positions), Field("segments", to.segments),
@@ -109,7 +112,7 @@ private:
             Field("other_names", to.other_names));
     }
 
-    void read_experts(const json& members, ExpertNames& to) const {
+    void read_experts(const json& members, ExpertNames& to) {
         read_members(members, Field("module", to.module), Field("router", to.router),
                      Field("stacked_gate_up", to.stacked_gate_up),
                      Field("stacked_down", to.stacked_down), Field("shared", to.shared),
@@ -123,10 +126,21 @@ private:
                      Field("sum_eps", to.sum_eps), Field("least_in_group", to.least_in_group));
     }
 
-    const FamilyRow& row_of(const json& name) const {
-        const auto found = rows_.find(text_in(name));
-        if (found == rows_.end()) refuse_unknown("row " + name.dump());
-        return found->second;
+    static std::string_view line_of(std::string_view name) {
+        for (const std::string_view line : lines_of(families_text))
+            if (name_in(line) == name) return line;
+        return {};
+    }
+
+    const FamilyRow& row_of(std::string_view name) {
+        if (const auto read = rows_.find(name); read != rows_.end()) return read->second;
+        const std::string_view line = line_of(name);
+        if (line.empty()) refuse_unknown("row " + std::string(name));
+        const json& members = texts_.emplace_back(parse_own(line));
+        FamilyRow row = members.contains("base") ? row_of(text_in(members["base"])) : FamilyRow{};
+        row.type = name_in(line).substr(0, name_in(line).find(' '));
+        read_row(members, row);
+        return rows_.emplace(name_in(line), std::move(row)).first->second;
     }
 
     /// A member of a row, whatever its type.
@@ -134,21 +148,20 @@ private:
     public:
         template <class Member>
         Field(std::string_view name, Member& member)
-            : key(name), to_(&member),
-              read_([](const TableReader& table, const json& value, void* to) {
+            : key(name), to_(&member), read_([](FamilyTable& table, const json& value, void* to) {
                   table.read(value, *static_cast<Member*>(to));
               }) {}
-        void read(const TableReader& table, const json& value) const { read_(table, value, to_); }
+        void read(FamilyTable& table, const json& value) const { read_(table, value, to_); }
 
         const std::string_view key;
 
     private:
         void* const to_;
-        void (*const read_)(const TableReader&, const json&, void*);
+        void (*const read_)(FamilyTable&, const json&, void*);
     };
 
     template <class... Fields>
-    void read_members(const json& from, const Fields&... all) const {
+    void read_members(const json& from, const Fields&... all) {
         const std::array fields{all...};
         for (const auto& member : from.items()) {
             const std::string_view key = member.key();
@@ -161,33 +174,33 @@ private:
         }
     }
 
-    void read(const json& value, std::string_view& member) const { member = text_in(value); }
-    void read(const json& value, json& member) const { member = value; }
-    void read(const json& value, std::vector<std::string_view>& member) const {
+    void read(const json& value, std::string_view& member) { member = text_in(value); }
+    void read(const json& value, json& member) { member = value; }
+    void read(const json& value, std::vector<std::string_view>& member) {
         member = split_text(text_in(value), ' ');
     }
     /// Query, key, value and output, or joined queries, keys and values, and the output.
-    void read(const json& value, ProjectionModules& member) const {
+    void read(const json& value, ProjectionModules& member) {
         const std::vector<std::string_view> names = split_text(text_in(value), ' ');
         member = {.query = names.front(), .out = names.back()};
         if (names.size() == 4) member = {names[0], names[1], names[2], names[3]};
     }
     /// Gate, up and down, or up and down.
-    void read(const json& value, FeedForwardModules& member) const {
+    void read(const json& value, FeedForwardModules& member) {
         const std::vector<std::string_view> names = split_text(text_in(value), ' ');
         member = {{}, names.front(), names.back()};
         if (names.size() == 3) member = {names[0], names[1], names[2]};
     }
     /// Changes of the base's names of experts, or of those of another row.
-    void read(const json& value, std::optional<ExpertNames>& member) const {
+    void read(const json& value, std::optional<ExpertNames>& member) {
         if (value.is_null()) return member.reset();
-        if (value.contains("base")) member = row_of(value["base"]).experts;
+        if (value.contains("base")) member = row_of(text_in(value["base"])).experts;
         if (!member) member.emplace();
         read_experts(value, *member);
     }
-    void read(const json& value, const FamilyRow*& member) const { member = &row_of(value); }
+    void read(const json& value, const FamilyRow*& member) { member = &row_of(text_in(value)); }
     template <class Value>
-    void read(const json& value, Value& member) const {
+    void read(const json& value, Value& member) {
         if constexpr (std::is_enum_v<Value>) {
             const std::vector<std::string_view> names = split_text(value_names(member), ' ');
             const auto found = std::ranges::find(names, text_in(value));
@@ -198,7 +211,7 @@ private:
         }
     }
     template <class Result, class... Arguments>
-    void read(const json& value, Result (*&member)(Arguments...)) const {
+    void read(const json& value, Result (*&member)(Arguments...)) {
         member = nullptr;
         if (value.is_null()) return;
         for (const RowFunctions* const group : all_functions)
@@ -208,14 +221,10 @@ private:
         if (member == nullptr) refuse_unknown("function " + value.dump());
     }
 
-    Rows rows_;
+    std::mutex mutex_;
+    std::deque<json> texts_;  // to which rows refer
+    std::map<std::string_view, FamilyRow> rows_;
 };
-
-const Rows& family_rows() {
-    static const json table = parse_own(families_text);  // rows refer to its texts
-    static const Rows rows = TableReader().read(table);
-    return rows;
-}
 
 bool is_type(std::string_view name) {
     return name.find(' ') == std::string_view::npos;
@@ -224,14 +233,15 @@ bool is_type(std::string_view name) {
 }  // namespace
 
 const FamilyRow* find_family_row(std::string_view model_type) {
-    const auto found = family_rows().find(model_type);
-    return found != family_rows().end() && is_type(model_type) ? &found->second : nullptr;
+    static FamilyTable table;
+    return is_type(model_type) ? table.find(model_type) : nullptr;
 }
 
 std::vector<std::string_view> family_types() {
     std::vector<std::string_view> types;
-    for (const auto& [name, row] : family_rows())
-        if (is_type(name)) types.push_back(name);
+    for (const std::string_view line : lines_of(families_text))
+        if (is_type(name_in(line))) types.push_back(name_in(line));
+    std::sort(types.begin(), types.end());
     return types;
 }
 

@@ -1,4 +1,4 @@
-// The properties of the families of whole models, one row of families.json each: tensor names,
+// The properties of the families of whole models, one row of families.ndjson each: tensor names,
 // norms, attention, feed-forward layer and order. Module names are without ".weight" and ".bias";
 // '#' is the number of a layer or an expert. An empty name: the family has no such module. The
 // source of each row is the family's module in transformers 5.24.

@@ -1,4 +1,5 @@
 // Whole models: a small one of each family against the library that published its kind.
+#include "io/transformer/family_row.hpp"
 #include "tests/support/answers.hpp"
 #include "tests/support/drawn_model.hpp"
 #include "tests/support/model_cases.hpp"
@@ -161,6 +162,13 @@ TEST_CASE("models: hidden states of a layer go on from there, as do the layers b
                                      ids);
         CHECK_LE(difference_of(layer["inputs"], found["hidden_states"][last]), 1e-14);
     }
+}
+
+TEST_CASE("models: the row of every type can be read, and is that type's") {
+    const std::vector<std::string_view> types = attn::io::family_types();
+    CHECK(types.size() > 170);
+    for (const std::string_view type : types) CHECK(attn::io::find_family_row(type)->type == type);
+    CHECK(attn::io::find_family_row("llama layer-norm") == nullptr);  // only a base for others
 }
 
 }  // namespace model_families_test
