@@ -1,6 +1,6 @@
 """The page of heat maps in a real browser: browser_test.py PROGRAM-THAT-WRITES-THE-PAGE
 
-What the pages hold is told by tests/support/make_page.cpp. Exit code 77: no browser; Debian has chromium.
+tests/support/make_page.cpp makes the pages. Exit code 77: no browser; Debian has chromium.
 """
 
 import os

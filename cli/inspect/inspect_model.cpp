@@ -106,7 +106,7 @@ private:
 
     /// Files with only the attention have none.
     bool has_norm(const ModelLayer& layer) const {
-        const std::string module = layer.beside(layer.family->norm) + ".";
+        const std::string module = layer.full_outside(layer.family->norm) + ".";
         return !layer.family->norm.empty() &&
                std::ranges::any_of(
                    file_.arrays, [&](const auto& array) { return array.name.starts_with(module); });

@@ -141,7 +141,8 @@ std::vector<std::string> ModelSource::notes_on_input(const Request& request) con
         model_ ? model_->embedding() : io::named_ids(*file_, *names_);
     std::string norm;
     if (model_ && layer_.norm) norm = layer_.norm_name;
-    if (!model_ && io::has_pre_norm(*file_, *names_)) norm = names_->beside(names_->family->norm);
+    if (!model_ && io::has_pre_norm(*file_, *names_))
+        norm = names_->full_outside(names_->family->norm);
     std::vector<std::string> notes;
     if (request.text && table != nullptr && table->shape.size() == 2) {
         if (*request.embed_dim != table->shape[1])

@@ -162,7 +162,7 @@ std::string ModelLayer::full_out(std::string_view name) const {
     return names->is_wrapper ? prefix + std::string(name) : full(name);
 }
 
-std::string ModelLayer::beside(std::string_view name) const {
+std::string ModelLayer::full_outside(std::string_view name) const {
     return prefix + with_number(name, number.value_or(0));
 }
 

@@ -41,7 +41,7 @@ struct ModelLayer {
     /// The full name of a tensor of the output projection; a wrapper has one for all heads.
     std::string full_out(std::string_view name) const;
     /// The same for names outside the layer, with '#' as its number.
-    std::string beside(std::string_view name) const;
+    std::string full_outside(std::string_view name) const;
     /// The module that all tensors of the layer are in.
     std::string module() const { return names->is_wrapper ? prefix : full(""); }
     /// 1, or the number of the wrapper's heads.

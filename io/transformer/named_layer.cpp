@@ -170,19 +170,19 @@ private:
 /// The norm checks its own tensors. Positions and segments are checked here.
 void check_embeddings(const ArrayFile& file, const ModelLayer& layer) {
     const EmbeddingNames& names = layer.family->embedding;
-    const std::string module = layer.beside(names.module);
+    const std::string module = layer.full_outside(names.module);
     std::vector<std::string> known{module + "position_ids", module + "token_type_ids"};
     for (std::string_view name : {names.ids, names.positions, names.segments})
-        if (!name.empty()) known.push_back(layer.beside(name));
+        if (!name.empty()) known.push_back(layer.full_outside(name));
     if (!names.norm.empty()) {
-        const std::string norm = layer.beside(names.norm) + ".";
+        const std::string norm = layer.full_outside(names.norm) + ".";
         for (const StoredArray& array : file.arrays)
             if (array.name.starts_with(norm)) known.push_back(array.name);
     }
     if (!names.module.empty()) return check_nothing_else(file, module, known, "embedding");
     for (std::string_view name : {names.ids, names.positions, names.segments})
         if (!name.empty())
-            check_nothing_else(file, layer.beside(name.substr(0, name.rfind('.') + 1)), known,
+            check_nothing_else(file, layer.full_outside(name.substr(0, name.rfind('.') + 1)), known,
                                "embedding");
 }
 
@@ -214,7 +214,7 @@ EmbeddingSpec named_embedding(const std::shared_ptr<const ArrayFile>& file, cons
                                       {&spec.positions, names.positions},
                                       {&spec.segments, names.segments}}) {
         if (name.empty()) continue;
-        *table = tensors.get(layer.beside(name));
+        *table = tensors.get(layer.full_outside(name));
         const Shape& shape = (*table)->shape();
         if (shape.size() != 2 || shape[1] != spec.ids->shape().back())
             throw Error(ErrorKind::input, (*table)->place(),
@@ -222,7 +222,7 @@ EmbeddingSpec named_embedding(const std::shared_ptr<const ArrayFile>& file, cons
                             std::to_string(spec.ids->shape().back()));
     }
     if (!names.norm.empty())
-        spec.norm = norm_named(tensors, layer.beside(names.norm), settings.norm);
+        spec.norm = norm_named(tensors, layer.full_outside(names.norm), settings.norm);
     spec.scale = settings.scale.value_or(1);
     spec.first_position = settings.first_position;
     return spec;
@@ -230,13 +230,13 @@ EmbeddingSpec named_embedding(const std::shared_ptr<const ArrayFile>& file, cons
 
 const StoredArray* named_ids(const ArrayFile& file, const ModelLayer& layer) {
     const std::string_view ids = layer.family->embedding.ids;
-    const StoredArray* const found = ids.empty() ? nullptr : file.find(layer.beside(ids));
+    const StoredArray* const found = ids.empty() ? nullptr : file.find(layer.full_outside(ids));
     return found != nullptr && found->shape.size() == 2 ? found : nullptr;
 }
 
 bool has_pre_norm(const ArrayFile& file, const ModelLayer& layer) {
     if (layer.family->norm.empty()) return false;
-    return file.find(names_of_norm(file, layer.beside(layer.family->norm)).first) != nullptr;
+    return file.find(names_of_norm(file, layer.full_outside(layer.family->norm)).first) != nullptr;
 }
 
 NormSpec named_pre_norm(const std::shared_ptr<const ArrayFile>& file, const ModelLayer& layer,
@@ -246,7 +246,7 @@ NormSpec named_pre_norm(const std::shared_ptr<const ArrayFile>& file, const Mode
         throw SettingError(ErrorKind::usage, "pre_norm",
                            "family " + std::string(family.name) +
                                " has no norm before its attention; expected --no-pre-norm");
-    return norm_named(TensorSet(file), layer.beside(family.norm), settings);
+    return norm_named(TensorSet(file), layer.full_outside(family.norm), settings);
 }
 
 LayerWidths layer_widths(const ArrayFile& file, const ModelLayer& layer) {

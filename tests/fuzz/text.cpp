@@ -112,7 +112,7 @@ void read_decimal(std::string_view bytes) {
         require_number(value, digits);
         require(test::same_bits(static_cast<float>(value),
                                 std::strtof(std::string(digits).c_str(), nullptr)),
-                "a number is told at once only where its float32 is clear");
+                "the fast path answers only where the nearest float32 is certain");
     }
     const io::ParsedNumber strict = io::parse_json_number(bytes);
     require(strict.length == length, "a number is one where JSON says");

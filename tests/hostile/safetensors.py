@@ -43,7 +43,7 @@ def make_safetensors(folder):
             ("same_name_escaped", '{"x":' + info() + ',"\\u0078":' + info(offsets="[24,48]") + "}",
              "a name twice, once escaped"),
             ("same_key", '{"x":' + info(more=',"shape":[3,2]') + "}", "a key twice"),
-            ("metadata_numbers", '{"__metadata__":{"a":1},"x":' + info() + "}", "metadata that are no text"),
+            ("metadata_numbers", '{"__metadata__":{"a":1},"x":' + info() + "}", "metadata that is not text"),
             ("metadata_array", '{"__metadata__":["a"],"x":' + info() + "}", "metadata as an array"),
             ("tensor_text", '{"x":"F32"}', "a text in place of a tensor"),
             ("no_dtype", '{"x":{"shape":[2,3],"data_offsets":[0,24]}}', "a key is missing"),
@@ -114,7 +114,7 @@ def make_safetensors(folder):
         '{"b":' + info('"U8"', "[3]", "[0,3]") + ',"x":' + info(offsets="[3,27]") + "}",
         b"abc" + NUMBERS), "floats at an odd offset")
     many = ",".join(f'"t{n}":' + info(shape="[0]", offsets="[24,24]") for n in range(20000))
-    folder.valid("valid_20000_tensors", tensors('{"x":' + info() + "," + many + "}"), "20000 empty tensors beside x")
+    folder.valid("valid_20000_tensors", tensors('{"x":' + info() + "," + many + "}"), "20000 empty tensors besides x")
     heads = ",".join(f'"heads.{n}.W_{part}.weight":' + info(shape="[0]", offsets="[24,24]")
                      for n in range(20000) for part in ("query", "key", "value"))
     folder.refused("many_heads", tensors('{"x":' + info() + "," + heads + "}"), "20000 heads without a number")

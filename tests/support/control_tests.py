@@ -96,7 +96,7 @@ class ControlTests(PageTest):
                        "[1, 2, 3].some(() => { const begin = performance.now(); layOut(); drawMap();"
                        " return performance.now() - begin < 1000; })", True)
             if width >= 320:
-                self.finds(f"nothing beside a window of {width} pixels", "document.documentElement.scrollWidth",
+                self.finds(f"nothing overflows a window of {width} pixels", "document.documentElement.scrollWidth",
                            width)
             self.finds(f"cells of a window of {width} pixels", "layout.cellWidth > 0 && layout.cellHeight > 0", True)
         self.browser.resize(1280, 900)
