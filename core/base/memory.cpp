@@ -16,9 +16,6 @@
 namespace attn {
 namespace {
 
-/// The program itself, and requests that are too small to be worth a check.
-constexpr double of_program = 0x1p24;
-
 thread_local std::size_t sharers = 1;
 
 std::string in_words(double bytes) {
@@ -34,8 +31,8 @@ std::string in_words(double bytes) {
 
 void require_memory(double bytes, const std::string& where, const std::string& purpose,
                     double processes) {
-    if (bytes <= of_program) return;
-    const double need = processes * (bytes + of_program);
+    if (bytes <= unchecked_memory) return;
+    const double need = processes * (bytes + unchecked_memory);
     const MemoryLimit limit = memory_limit(processes);
     if (need > limit.bytes)
         throw SettingError(ErrorKind::input, where,

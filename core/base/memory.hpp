@@ -9,6 +9,9 @@
 
 namespace attn {
 
+/// The program itself, and requests that are too small to be worth a check.
+inline constexpr double unchecked_memory = 0x1p24;
+
 /// Throws a SettingError of kind input if `bytes` plus the program's own memory exceed the limit
 /// (memory_limit()); `where` is the key that requires the memory. Throws BeyondShare if they
 /// exceed only this thread's share. `processes` on this machine each need as much.

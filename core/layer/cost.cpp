@@ -46,6 +46,7 @@ Cost measure(const Plan& plan, std::size_t threads) {
 }
 
 void require_memory(const Plan& plan, const Cost& cost) {
+    if (cost.memory <= unchecked_memory) return;
     double largest = 0;  // of the other arrays
     ArraySet::of([&](const ArrayRow& row) {
         return !row.counts_queries_and_keys() && !row.is_operand();

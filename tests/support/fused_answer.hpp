@@ -2,6 +2,8 @@
 #pragma once
 
 #include "core/fused/attend_fused.hpp"
+#include "core/kernels/dispatch.hpp"
+#include "tests/support/sample.hpp"
 
 namespace attn::test {
 
@@ -31,6 +33,12 @@ Answer<T> fused(const kernels::Kernel& kernel, const AttentionCall<T>& call,
     ThreadPool workers(threads);
     attend_fused(kernel, call, outputs, workers);
     return answer;
+}
+
+/// For large calls: under a sanitizer the fastest kernel alone.
+inline std::vector<const kernels::Kernel*> kernels_for_large_calls() {
+    const auto& all = kernels::supported();
+    return {one_in == 1 ? all.begin() : all.end() - 1, all.end()};
 }
 
 template <class T>
