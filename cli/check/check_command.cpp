@@ -1,7 +1,6 @@
 // `attn check`: a mode with its input and flags, or a request, and other programs' arrays.
 #include <algorithm>
 #include <array>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>

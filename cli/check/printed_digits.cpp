@@ -4,8 +4,6 @@
 #include <charconv>
 #include <cmath>
 #include <cstdint>
-#include <limits>
-#include <optional>
 #include <string_view>
 
 #include "cli/check/check.hpp"

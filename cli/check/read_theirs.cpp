@@ -12,7 +12,6 @@
 #include "core/base/error.hpp"
 #include "core/base/memory.hpp"
 #include "core/check/evaluate.hpp"
-#include "io/file/path.hpp"
 #include "io/file/source.hpp"
 #include "io/text/text.hpp"
 #include "io/text/utf8.hpp"

@@ -1,7 +1,6 @@
 #include <unistd.h>
 
 #include <cstdlib>
-#include <utility>
 
 #include <nlohmann/json.hpp>
 

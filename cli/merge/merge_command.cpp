@@ -1,7 +1,6 @@
 // `attn merge`: the files state what they are; a row of `kinds` joins those of one schema.
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "cli/args/args.hpp"

@@ -10,7 +10,6 @@
 #include "core/operator/arrays.hpp"
 #include "io/file/source.hpp"
 #include "io/text/number_text.hpp"
-#include "io/text/text.hpp"
 
 namespace attn::cli {
 namespace {

@@ -1,7 +1,6 @@
 #include "cli/plot/plot.hpp"
 
 #include <algorithm>
-#include <functional>
 #include <numeric>
 #include <optional>
 #include <set>
@@ -16,7 +15,6 @@
 #include "io/file/source.hpp"
 #include "io/read/result_view.hpp"
 #include "io/text/text.hpp"
-#include "io/write/row_text.hpp"
 
 namespace attn::cli {
 namespace {

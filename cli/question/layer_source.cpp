@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <utility>
-#include <variant>
 
 #include <nlohmann/json.hpp>
 
@@ -12,7 +11,6 @@
 #include "io/file/source.hpp"
 #include "io/model/families.hpp"
 #include "io/model/find_layer.hpp"
-#include "io/text/json_text.hpp"
 #include "io/transformer/family_row.hpp"
 #include "io/transformer/model.hpp"
 

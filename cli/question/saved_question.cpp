@@ -1,7 +1,6 @@
 #include "cli/question/layer_source.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <cstdint>
 #include <type_traits>
 #include <utility>

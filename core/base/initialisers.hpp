@@ -3,7 +3,6 @@
 
 #include <cmath>
 #include <cstddef>
-#include <cstdint>
 #include <span>
 
 #include "core/base/torch_random.hpp"

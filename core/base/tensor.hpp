@@ -5,7 +5,6 @@
 #include <array>
 #include <cassert>
 #include <cstddef>
-#include <cstdint>
 #include <limits>
 #include <string>
 #include <type_traits>

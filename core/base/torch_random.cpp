@@ -1,6 +1,5 @@
 #include "core/base/torch_random.hpp"
 
-#include <algorithm>
 #include <array>
 #include <cmath>
 #include <numbers>

@@ -1,6 +1,5 @@
 #include "core/check/departures.hpp"
 
-#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <iterator>

@@ -1,7 +1,5 @@
 // What is done to arrays as a whole: projections, heads, dropout, rounding, excluded keys.
-#include <algorithm>
 #include <cmath>
-#include <optional>
 
 #include "core/check/departures.hpp"
 

@@ -3,7 +3,6 @@
 // and it is independent of core/fused and core/linear.
 #pragma once
 
-#include <array>
 #include <cmath>
 #include <cstddef>
 #include <memory>

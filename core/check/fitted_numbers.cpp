@@ -5,7 +5,6 @@
 #include <cmath>
 #include <numeric>
 #include <optional>
-#include <string>
 #include <utility>
 #include <vector>
 

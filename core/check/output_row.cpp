@@ -1,7 +1,6 @@
 // The outputs of heads and the context vectors of one query.
 #include <algorithm>
 #include <cmath>
-#include <utility>
 
 #include "core/check/evaluate.hpp"
 

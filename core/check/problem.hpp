@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <optional>
-#include <string>
 #include <vector>
 
 #include "core/base/thread_pool.hpp"

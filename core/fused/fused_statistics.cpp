@@ -1,11 +1,9 @@
 #include "core/fused/attend_fused.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <cstdlib>
 #include <limits>
 #include <optional>
-#include <span>
 #include <vector>
 
 #include "core/base/thread_pool.hpp"

@@ -1,7 +1,6 @@
 // All mask rules: a table of operands and settings, in the order in which the rules are applied.
 #pragma once
 
-#include <cstddef>
 #include <span>
 #include <string>
 #include <string_view>

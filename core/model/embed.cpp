@@ -1,5 +1,4 @@
 // The embedding of token ids.
-#include <algorithm>
 #include <string>
 #include <utility>
 

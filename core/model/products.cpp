@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "core/base/error.hpp"
-#include "core/base/torch_math.hpp"
 #include "core/layer/norm.hpp"
 
 namespace attn {

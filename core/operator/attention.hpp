@@ -1,7 +1,6 @@
 // The attention operator on queries, keys and values that are split into heads.
 #pragma once
 
-#include <optional>
 #include <vector>
 
 #include "core/base/tensor.hpp"

@@ -1,7 +1,5 @@
 // Widths, heads and biases that given parameters determine.
-#include <string>
 #include <tuple>
-#include <type_traits>
 
 #include "core/base/did_you_mean.hpp"
 #include "core/plan/resolve.hpp"

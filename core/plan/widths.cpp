@@ -1,7 +1,5 @@
 #include "core/plan/resolve.hpp"
 
-#include <string>
-#include <tuple>
 #include <utility>
 
 #include "core/base/did_you_mean.hpp"

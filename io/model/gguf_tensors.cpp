@@ -1,6 +1,5 @@
 #include "io/model/gguf_architectures.hpp"
 
-#include <cmath>
 #include <functional>
 #include <optional>
 #include <string>

@@ -1,6 +1,5 @@
 #include "io/read/csv_parts.hpp"
 
-#include <cstring>
 #include <string>
 #include <utility>
 

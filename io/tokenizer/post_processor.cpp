@@ -1,6 +1,5 @@
 #include "io/tokenizer/tokenizer_parts.hpp"
 
-#include <algorithm>
 #include <map>
 #include <utility>
 

@@ -1,16 +1,13 @@
 #include "io/transformer/block_reader.hpp"
 
-#include <algorithm>
 #include <cmath>
 #include <memory>
-#include <utility>
 
 #include "core/base/error.hpp"
 #include "io/file/source.hpp"
 #include "io/model/find_layer.hpp"
 #include "io/text/text.hpp"
 #include "io/transformer/model_config.hpp"
-#include "io/transformer/shared_rows.hpp"
 
 namespace attn::io {
 

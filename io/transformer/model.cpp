@@ -1,13 +1,10 @@
 #include "io/transformer/model.hpp"
 
 #include <algorithm>
-#include <array>
 #include <set>
 #include <utility>
 
-#include "core/base/did_you_mean.hpp"
 #include "core/base/error.hpp"
-#include "io/file/path.hpp"
 #include "io/file/source.hpp"
 #include "io/text/text.hpp"
 #include "io/transformer/model_config.hpp"

@@ -1,4 +1,3 @@
-#include <algorithm>
 #include <filesystem>
 #include <utility>
 
@@ -9,7 +8,6 @@
 #include "io/model/gguf_config.hpp"
 #include "io/model/quantised.hpp"
 #include "io/read/input_file.hpp"
-#include "io/read/json_document.hpp"
 #include "io/transformer/model.hpp"
 
 namespace attn::io {

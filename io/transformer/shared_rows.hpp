@@ -4,9 +4,7 @@
 #include <array>
 #include <functional>
 #include <optional>
-#include <span>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "core/model/products.hpp"

@@ -1,6 +1,5 @@
 #include "io/transformer/block_reader.hpp"
 
-#include <initializer_list>
 #include <optional>
 #include <string>
 

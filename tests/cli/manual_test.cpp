@@ -1,5 +1,4 @@
 // The manual's commands run as they are written, README's first screen is what they print.
-#include "cli/commands.hpp"
 #include "tests/support/answers.hpp"
 #include "tests/support/screens.hpp"
 

@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "core/base/torch_random.hpp"
-#include "core/kernels/dispatch.hpp"
 #include "core/plan/backend.hpp"
 #include "tests/support/sample.hpp"
 

@@ -9,7 +9,6 @@
 #include <tuple>
 #include <vector>
 
-#include "core/base/initialisers.hpp"
 
 namespace torch_random_test {
 

@@ -1,7 +1,6 @@
 // Readers of arrays: one question by every way there is to ask it, and the numbers that plain
 // decoders and nlohmann_json find in the same bytes.
 #include <algorithm>
-#include <cmath>
 #include <numeric>
 #include <optional>
 

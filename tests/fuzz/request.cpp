@@ -1,6 +1,5 @@
 // Requests, command lines, files of flags and models' settings, up to the answer. What is asked
 // for stays small: a question may rightly take all of a machine.
-#include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <optional>

@@ -2,7 +2,6 @@
 // modes and arrays. Schemas of results take the names of arrays from it. A test compares them.
 #include <cmath>
 #include <cstdint>
-#include <cstdio>
 #include <cstring>
 #include <limits>
 #include <sstream>

@@ -5,7 +5,6 @@
 #include <string>
 #include <utility>
 #include <variant>
-#include <vector>
 
 #include "core/base/torch_random.hpp"
 #include "core/layer/layer.hpp"
