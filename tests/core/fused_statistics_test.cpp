@@ -12,7 +12,6 @@
 
 #include "core/fused/attend_fused.hpp"
 #include "core/fused/tile_plan.hpp"
-#include "core/kernels/dispatch.hpp"
 #include "core/operator/recorder.hpp"
 #include "tests/support/fused_answer.hpp"
 #include "tests/support/random_call.hpp"
