@@ -51,12 +51,6 @@ double rounded_to_bfloat16(double x) {
     return static_cast<double>(float_of_bfloat16(bfloat16_of_double(x)));
 }
 
-Precision narrowest(std::span<const double> numbers) {
-    for (Precision precision : {Precision::float16, Precision::bfloat16, Precision::float32})
-        if (holds_all(row_of(precision), numbers)) return precision;
-    return Precision::float64;
-}
-
 std::uint64_t ulps_between(double a, double b, Precision precision) {
     const PrecisionRow& type = row_of(precision);
     if (!std::isfinite(type.round(a)) || !std::isfinite(type.round(b)))

@@ -105,10 +105,6 @@ inline constexpr auto precision_names = names_of_rows(precision_rows, &Precision
 /// Whether the type has all of these numbers; NaN and infinities fit every type.
 bool holds_all(const PrecisionRow& type, std::span<const double> numbers);
 
-/// The type with the largest unit roundoff that holds every number exactly; of float16 and
-/// bfloat16, float16.
-Precision narrowest(std::span<const double> numbers);
-
 /// The distance of a and b in units in the last place, after both are rounded to the type; +0 and
 /// -0 are one number. If one becomes an infinity or is NaN: 0 if a == b, else the largest integer.
 std::uint64_t ulps_between(double a, double b, Precision precision);

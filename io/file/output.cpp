@@ -198,10 +198,6 @@ void LineOutput::cut(std::uint64_t byte) const {
         fail_to_write(name_, errno);
 }
 
-void LineOutput::sync() const {
-    if (const int error = error_at_sync(fd_); error != 0) fail_to_write(name_, error);
-}
-
 void LineOutput::finish() {
     const int fd = std::exchange(fd_, -1);
     const int error = is_own_ ? error_at_close(fd) : error_at_end(fd);

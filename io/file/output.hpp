@@ -133,9 +133,6 @@ public:
     /// text. No effect on an inherited descriptor.
     void start_at(std::uint64_t byte) { start_ = byte; }
 
-    /// Waits until the lines written so far are on the disk. Errors: kind io.
-    void sync() const;
-
     /// Ends the output. Errors: kind io, if the system reports only now that the disk is full.
     void finish();
 

@@ -115,7 +115,6 @@ public:
         }
         std::vector<AddedToken> tokens = found_in_text();
         parts_->pieces = pieces_;
-        parts_->size = pieces_->size();
         parts_->added.emplace(std::move(tokens), Normalizer(), place_);
         return Tokenizer(std::move(parts_));
     }

@@ -103,8 +103,4 @@ std::optional<std::string_view> Pieces::piece(std::uint32_t id) const {
     return text_of(entries_[*std::prev(after)]);
 }
 
-void Pieces::for_each(FunctionRef<void(std::uint32_t, std::string_view)> take) const {
-    for (const std::uint32_t i : by_id_) take(entries_[i].id, text_of(entries_[i]));
-}
-
 }  // namespace attn::io

@@ -44,9 +44,6 @@ public:
     /// The number of different texts.
     std::size_t size() const { return size_; }
 
-    /// All pieces, in the order of their ids.
-    void for_each(FunctionRef<void(std::uint32_t, std::string_view)> take) const;
-
 private:
     struct Entry {
         std::uint64_t begin;

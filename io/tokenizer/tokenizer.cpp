@@ -94,16 +94,6 @@ bool Tokenizer::is_special(std::uint32_t id) const {
     return token != nullptr && token->is_special;
 }
 
-std::optional<std::uint32_t> Tokenizer::id(std::string_view piece) const {
-    for (const auto& [id, token] : parts_->added->all())
-        if (token.content == piece) return id;
-    return parts_->pieces->find(piece);
-}
-
-std::size_t Tokenizer::size() const {
-    return parts_->size;
-}
-
 std::string tokenizer_file(const std::string& path) {
     if (!is_folder(path)) return path;
     constexpr std::string_view names[] = {"tokenizer.json"};

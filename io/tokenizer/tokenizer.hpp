@@ -47,14 +47,9 @@ public:
     /// The piece with an id. Errors: as decode.
     std::string piece(std::uint32_t id) const;
 
-    std::optional<std::uint32_t> id(std::string_view piece) const;
-
     /// Whether decode() can skip it. False for ids beyond the vocabulary, which the
     /// tables of models may have.
     bool is_special(std::uint32_t id) const;
-
-    /// The number of pieces, including added tokens.
-    std::size_t size() const;
 
 private:
     struct Parts;

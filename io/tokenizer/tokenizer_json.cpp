@@ -275,7 +275,6 @@ private:
             }
         });
         parts_->pieces = pieces_;
-        parts_->size = pieces_->size();
         number(tokens);
         parts_->added.emplace(std::move(tokens), parts_->normalizer, place_of("/added_tokens"));
     }
@@ -296,7 +295,6 @@ private:
                 token.id = *found;
             else
                 token.id = highest && (*highest >= size || size == 0) ? *highest + 1 : size;
-            parts_->size += found ? 0u : 1u;
             highest = std::max(highest.value_or(0), token.id);
             ids.emplace(token.content, token.id);
         }

@@ -114,8 +114,6 @@ public:
 
     bool is_special(std::string_view content) const { return special_.contains(content); }
 
-    const std::map<std::uint32_t, AddedToken>& all() const { return by_id_; }
-
 private:
     /// Finds the longest token at each position.
     class Finder {
@@ -246,7 +244,6 @@ struct Tokenizer::Parts {
     PostProcessor post_processor;
     Decoder decoder;
     std::optional<AddedTokens> added;
-    std::size_t size = 0;
 
     Encoding encode(std::string_view text, std::uint32_t type) const;
     TokenizedText with_special(std::vector<Encoding> texts, bool add_special) const;

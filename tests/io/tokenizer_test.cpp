@@ -271,7 +271,7 @@ TEST_CASE("tokenizer: a folder of Hugging Face's cache leads to its snapshot") {
     test::write_text("models--a--b/refs/main", "abc");
     test::write_text("models--a--b/snapshots/abc/tokenizer.json", simple_tokenizer().dump());
     CHECK(tokenizer_file("models--a--b") == "models--a--b/snapshots/abc/tokenizer.json");
-    CHECK(read_tokenizer("models--a--b").size() == 3);
+    CHECK_FALSE(read_tokenizer("models--a--b").piece(0).empty());
     fs::create_directories("empty");
     CHECK(test::error_of([] { read_tokenizer("empty"); }).find("without tokenizer.json") !=
           std::string::npos);
