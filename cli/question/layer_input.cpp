@@ -6,6 +6,7 @@
 #include "cli/request/request.hpp"
 #include "core/base/error.hpp"
 #include "core/model/model.hpp"
+#include "io/file/path.hpp"
 #include "io/file/source.hpp"
 #include "io/transformer/attention_layer.hpp"
 #include "io/transformer/model.hpp"
@@ -145,13 +146,16 @@ std::vector<std::string> ModelSource::notes_on_input(const Request& request) con
         norm = names_->full_outside(names_->family->norm);
     std::vector<std::string> notes;
     if (request.text && table != nullptr && table->shape.size() == 2) {
+        const bool has_tokenizer = io::suffix_of_name(path_) == ".gguf" ||
+                                   io::vocabulary_beside(path_).ends_with("tokenizer.json");
         if (*request.embed_dim != table->shape[1])
             throw setting_error(
                 request, request.example ? "example" : "text",
-                "gives words random embeddings of width " + std::to_string(*request.embed_dim) +
-                    ", and the model's have width " + std::to_string(table->shape[1]) +
-                    "; expected --token-ids N,..., as attn tokenize prints them, "
-                    "or attn model with --text");
+                concat("gives words random embeddings of width ", *request.embed_dim,
+                       ", and the model's have width ", table->shape[1],
+                       "; expected --token-ids N,...",
+                       has_tokenizer ? ", as attn tokenize prints them, or attn model with --text"
+                                     : ""));
         notes.emplace_back(
             "--text embeds words at random; --token-ids uses the model's own embedding");
     }

@@ -164,9 +164,9 @@ private:
             const bool has_labels =
                 request_.text ? request_.has("tokens") : !request_.tokens.empty();
             if (!has_labels) read_.tokens = std::move(text.tokens);
-            if (request_.text)
-                read_.files["inputs"] =
-                    location_of(request_, request_.has("embed_dim") ? "embed_dim" : "text");
+            read_.files["inputs"] = location_of(request_, !request_.text              ? "example"
+                                                          : request_.has("embed_dim") ? "embed_dim"
+                                                                                      : "text");
         } else if (request_.has_file("inputs")) {
             read_named(request_, true,
                        [&] { operands_.inputs = read_tokens_file(open_operand("inputs", true)); });

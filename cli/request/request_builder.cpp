@@ -59,7 +59,8 @@ const FlagValue* flag_of_kind(const Args& args, std::initializer_list<FieldKind>
 
 [[noreturn]] void refuse_second_input(const std::string& word, const Args& args) {
     const FlagValue* const toggle = flag_of_kind(args, {FieldKind::boolean, FieldKind::no_value});
-    const FlagValue* const list = flag_of_kind(args, {FieldKind::integers, FieldKind::numbers});
+    const FlagValue* const list =
+        flag_of_kind(args, {FieldKind::integers, FieldKind::signed_integers, FieldKind::numbers});
     constexpr std::string_view toggled = " true false yes no on off ";
     const Mode mode = args.command->mode->mode;
     const std::string first = io::shortened(args.input.value_or("A")), second = io::shortened(word);

@@ -9,7 +9,6 @@
 #include <tuple>
 #include <vector>
 
-
 namespace torch_random_test {
 
 using namespace attn;
