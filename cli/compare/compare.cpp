@@ -78,11 +78,10 @@ bool compare_batches(std::vector<InputFile> of_a, std::vector<InputFile> of_b,
                      const CompareRequest& request, ThreadPool& workers,
                      std::vector<std::string>& notes) {
     std::vector<std::string> keys_a = ids_of(of_a), keys_b = ids_of(of_b);
-    if (keys_a.size() != of_a.size() || keys_b.size() != of_b.size()) {
+    const bool lack_ids = keys_a.size() != of_a.size() || keys_b.size() != of_b.size();
+    if (lack_ids) {
         keys_a = numbers_to(of_a.size());
         keys_b = numbers_to(of_b.size());
-        std::fputs("attn: note: records are paired by position: an id is missing or not unique\n",
-                   stderr);
     }
     std::map<std::string, InputFile*> in_b;
     for (std::size_t i = 0; i < of_b.size(); ++i) in_b[keys_b[i]] = &of_b[i];
@@ -117,6 +116,9 @@ bool compare_batches(std::vector<InputFile> of_a, std::vector<InputFile> of_b,
     std::string summary = records_text(equal, "equal");
     if (unequal != 0) summary += ", " + records_text(unequal, "different");
     if (failed != 0) summary += ", " + records_text(failed, "failed in both files");
+    if (lack_ids)
+        std::fputs("attn: note: records are paired by position: an id is missing or not unique\n",
+                   stderr);
     io::show(request.json ? json_of(shown_pairs, request.tolerance, unequal == 0)
                           : table_of(shown_pairs, summary + "\n"));
     return unequal == 0;

@@ -32,6 +32,7 @@ KeyRange range_in(const Args& args) {
 
 /// Refuses what requires all keys at once.
 void check_part(const Request& request) {
+    check_array_names(request.settings.emit);
     for (const std::string& name : request.settings.emit)
         if (std::ranges::find(arrays_of_parts, name) == std::end(arrays_of_parts))
             throw setting_error(request, "emit",

@@ -21,9 +21,10 @@ bool is_of_model(const Request& request, std::string_view key, const ModelSpec& 
         return embedding.first_position ==
                static_cast<std::int64_t>(request.position_offset.value_or(0));
     if (key == "embedding_scale") return embedding.scale == request.embedding_scale;
-    if (!model.final_norm) return false;
-    if (key == "norm_eps") return model.final_norm->eps == request.norm_eps;
-    return model.final_norm->is_rms == (request.norm == NormForm::rms);
+    const std::optional<NormSpec>& norm = model.final_norm ? model.final_norm : embedding.norm;
+    if (!norm) return false;
+    if (key == "norm_eps") return norm->eps == request.norm_eps;
+    return norm->is_rms == (request.norm == NormForm::rms);
 }
 
 /// Flags take precedence over the model's embedding; positions continue after cached keys.

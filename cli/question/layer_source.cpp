@@ -37,7 +37,7 @@ bool describes(const Request& request, const nlohmann::json& config, const io::A
 
 /// Errors but WrittenFile are left to whoever reads the files: then false.
 bool has_config(const Request& request, io::LoadedModels& files, const std::string& path) {
-    if (path.ends_with(".gguf")) return request.family == nullptr;
+    if (path.ends_with(".gguf")) return true;
     try {
         const io::WeightsFile weights = io::find_weights(path, access_to(request, "weights"));
         const std::string config = config_beside(request, weights.file == "-" ? "" : weights.file);
@@ -54,8 +54,8 @@ bool has_config(const Request& request, io::LoadedModels& files, const std::stri
 }  // namespace
 
 bool is_of_table(const Request& request, io::LoadedModels& files, const std::string& path) {
-    if (path.ends_with(".gguf") || !has_config(request, files, path))
-        return path.ends_with(".gguf");
+    if (path.ends_with(".gguf")) return true;
+    if (!has_config(request, files, path)) return false;
     const std::string file = io::find_weights(path, request.access).file;
     const auto config = files.config(config_beside(request, file), request.access);
     return config->contains("quantization_config") ||

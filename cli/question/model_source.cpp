@@ -150,7 +150,13 @@ void ModelSource::find_block(Request& request) {
         request.layer = stored.size() == 1 ? stored.front().number.value_or(0) : 0;
     }
     layer_ = io::attention_layer(*model_, static_cast<std::size_t>(*request.layer));
-    if (const io::Family* const family = io::family_of_type(model_->type()))
+    const io::Family* const family = io::family_of_type(model_->type());
+    if (request.family != nullptr && request.family != family)
+        throw setting_error(
+            request, "family",
+            concat("the model is of type ", model_->type(), "; expected ",
+                   family != nullptr ? concat("--family ", family->name) : "no --family"));
+    if (family != nullptr)
         for (io::ModelLayer& layer : io::layers_of(*file_))
             if (layer.family == family && layer.number == request.layer &&
                 layer.full("").starts_with(model_->files().prefix))
@@ -250,7 +256,10 @@ void ModelSource::check_rope(const Request& request, bool wants_other_angles,
 }
 
 Request ModelSource::with_model(Request request) {
-    const bool wants_eps = request.has("norm_eps"), wants_norm = request.has("norm"),
+    // The config of a result of token ids has the model's own epsilon.
+    const bool is_own_eps = model_ && request.norm_eps == model_->eps() &&
+                            !location_of(request, "norm_eps").starts_with("--");
+    const bool wants_eps = request.has("norm_eps") && !is_own_eps, wants_norm = request.has("norm"),
                wants_angles = request.has("rope_base") || request.has("rope_scaling"),
                wants_dims = request.has("rope_dims");
     if (model_) find_block(request);

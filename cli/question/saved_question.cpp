@@ -25,12 +25,15 @@ using nlohmann::json;
 const ModeRow& mode_in(const io::ResultHead& head, const std::string& location) {
     refuse_model_result(head, location);
     const ModeRow* row = mode_named(head.mode);
+    if (row == nullptr && !head.mode.empty())
+        fail_in_result(location, "has mode " + io::shortened(head.mode) +
+                                     "; expected a result of " + listed_modes());
     if (row == nullptr || !head.has_config())
         fail_in_result(
             location,
-            "is not a result of attn, which has a mode and a config; expected one, or a mode "
-            "before INPUT, as in attn explain self " +
-                io::shortened(location));
+            concat("is not a result of attn, which has a mode and a config; expected one, "
+                   "or a mode before INPUT, as in attn explain ",
+                   row != nullptr ? row->name : "self", " ", io::shortened(location)));
     return *row;
 }
 
@@ -137,6 +140,12 @@ void take_question(Request& request, Input& input) {
     io::InputFile& file = input.file;
     const io::ResultHead head(file);
     const bool has_own_weights = request.keeps_flag("weights");
+    const json layer = member(*head.config, "layer");
+    if (request.keeps_flag("layer") && layer.is_number_integer() && request.layer != layer)
+        throw setting_error(request, "layer",
+                            file.place + " holds the settings and parameters of layer " +
+                                layer.dump() +
+                                "; expected that, or --weights MODEL without --config");
     request = request_of_result(head, file.place, std::move(request));
     request.has_mode = true;
     // A file of flags has paths relative to its folder, and a result those of its command.
