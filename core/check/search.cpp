@@ -26,7 +26,7 @@ struct Found {
 };
 
 /// Candidates that a thread takes at once.
-constexpr std::size_t chunk = 32;
+constexpr std::size_t candidates_at_once = 32;
 
 /// A candidate costs about as much as this many products of numbers besides those of its row.
 constexpr double fixed_cost = 20000;
@@ -183,16 +183,16 @@ private:
         const std::vector<Combination> all =
             neighbours_together(combinations(options_, usable_options(size), size));
         if (size == 2) pairs_ = all.size();
-        const std::size_t chunks = (all.size() + chunk - 1) / chunk;
+        const std::size_t chunks = (all.size() + candidates_at_once - 1) / candidates_at_once;
         std::vector<std::vector<Found>> found(chunks);
         std::size_t done = 0;
         pool_.run(chunks, [&](std::size_t item, std::size_t) {
-            const std::size_t end = std::min(all.size(), (item + 1) * chunk);
-            for (std::size_t i = item * chunk; i < end; ++i)
+            const std::size_t end = std::min(all.size(), (item + 1) * candidates_at_once);
+            for (std::size_t i = item * candidates_at_once; i < end; ++i)
                 if (const auto fit = fit_of(all[i])) found[item].push_back({all[i], *fit});
             if (!search_options_.progress) return;
             const std::scoped_lock lock(progress_mutex_);
-            done += end - item * chunk;
+            done += end - item * candidates_at_once;
             search_options_.progress(size, done, all.size());
         });
         std::vector<Found> joined;

@@ -320,14 +320,14 @@ void ZipWriter::finish() {
     const std::uint64_t start = written_;
     for (const ZipEntry& entry : entries_) put(directory_entry(entry));
     const std::uint64_t length = written_ - start, count = entries_.size();
-    constexpr std::uint64_t max_entries = 0xffff;
-    if (start >= short_limit || count >= max_entries) {
+    constexpr std::uint64_t max_short_count = 0xffff;
+    if (start >= short_limit || count >= max_short_count) {
         const std::uint64_t end64 = written_;
         put(u32(end64_mark) + u64(44) + u16(45) + u16(45) + u32(0) + u32(0) + u64(count) +
             u64(count) + u64(length) + u64(start));
         put(u32(locator_mark) + u32(0) + u64(end64) + u32(1));
     }
-    const std::uint64_t shown = std::min(count, max_entries);
+    const std::uint64_t shown = std::min(count, max_short_count);
     put(u32(end_mark) + u16(0) + u16(0) + u16(shown) + u16(shown) + u32(length) +
         u32(std::min(start, short_limit)) + u16(0));
 }
