@@ -188,6 +188,7 @@ ordered_json json_of_array(const ArrayJudgement& array, const GivenArray& given)
                        {"rms", measured(array.rms)},
                        {"ulp", measured(array.ulp)},
                        {"bound", measured(array.bound)},
+                       {"noise", array.noise ? finite_or_null(*array.noise) : ordered_json()},
                        {"first", nullptr},
                        {"found", nullptr},
                        {"expected", nullptr},

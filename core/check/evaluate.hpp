@@ -9,6 +9,7 @@
 #include <optional>
 #include <vector>
 
+#include "core/check/noise.hpp"
 #include "core/check/tensors.hpp"
 
 namespace attn {
@@ -91,6 +92,13 @@ public:
     /// the row depends on is computed.
     const Numbers& row(ArrayId array, std::size_t batch, std::size_t head, std::size_t row);
 
+    /// Whether the errors that are expected in a right program are known: see noise.hpp.
+    bool has_noise(ArrayId array) const;
+    /// Heads that a row of it has side by side.
+    std::size_t heads_in_row(ArrayId array) const;
+    /// Those of a row, of an array that has them. Valid until the next call.
+    const Noise& noise(ArrayId array, const RowPlace& at, NoiseDetail detail);
+
 private:
     friend class Evaluator;
     using Fill = void (Candidate::*)(ArrayId array, const RowPlace& at);
@@ -150,6 +158,11 @@ private:
     /// The keys of one query in a mask that is an operand.
     struct MaskRow;
     MaskRow mask_row(const QueryRow& q, std::size_t which) const;
+    /// What this mask adds to a score; 0 if it is not added.
+    double added_by_mask(const QueryRow& q, std::size_t which, std::size_t key) const;
+    double slope_of(std::size_t head) const;
+    /// What it multiplies.
+    double alibi_distance(const QueryRow& q, std::size_t key) const;
     double sink_of_head(std::size_t head) const;
 
     // Weights.
@@ -189,6 +202,20 @@ private:
     void add_projected_moves(const QueryRow& q, const RowsView& weight, std::vector<double>& moves,
                              std::vector<double>& roots);
 
+    // Expected errors.
+    struct NoisyKey;
+    struct NoiseSums;
+    void add_noise_of_head(QueryRow& q, NoiseDetail detail);
+    void add_noise_of_steps(const QueryRow& q, const RowsView& values, NoiseDetail detail,
+                            double* variance);
+    void add_probes(const QueryRow& q, const RowsView& keys, const RowsView& values,
+                    const std::vector<NoisyKey>& noisy, const std::vector<double>& of_query,
+                    std::vector<double>& from_query) const;
+    std::vector<NoisyKey> noisy_keys(const QueryRow& q, double* slope_error);
+    void set_head_variance(const double* plain, const double* made, const RowRotation* rotation,
+                           std::size_t position, std::size_t columns, double* variance) const;
+    std::shared_ptr<const BoundedRows> key_variance(std::size_t batch, std::size_t kv_head);
+
     // Linear attention.
     struct LinearHead;
     /// With the state after this token.
@@ -223,6 +250,8 @@ private:
     std::vector<std::shared_ptr<LinearHead>> linear_;   ///< by batch and key head
     Numbers dropped_;                                   ///< weights after dropout
     std::vector<double> exponents_;  ///< ln of each weight; -infinity: of an excluded key
+    Noise noise_;
+    std::vector<std::vector<double>> largest_value_;  ///< of each key, by batch and key head
 };
 
 }  // namespace attn

@@ -3,13 +3,16 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <iomanip>
 #include <limits>
 #include <set>
+#include <sstream>
 #include <utility>
 
 #include "core/base/dtype.hpp"
 #include "core/base/error.hpp"
 #include "core/base/tensor.hpp"
+#include "core/check/noise_rule.hpp"
 
 namespace attn {
 namespace {
@@ -190,6 +193,7 @@ ArrayJudgement Judge::judge_as(const GivenArray& given, const Layout& layout, Pr
     judgement.verdict = !is_right                              ? Verdict::wrong
                         : is_exact(given, layout, type, found) ? Verdict::right
                                                                : Verdict::right_within_type;
+    if (judgement.verdict == Verdict::right_within_type) judge_noise(judgement, given, layout);
     const bool is_flat = found.theirs.smallest == found.theirs.largest && found.count > 1 &&
                          found.truth.smallest != found.truth.largest && found.nan == 0;
     if (is_right) return judgement;
@@ -205,6 +209,21 @@ ArrayJudgement Judge::judge_as(const GivenArray& given, const Layout& layout, Pr
     else if (is_flat)
         judgement.finding = "constant: every element is the same";
     return judgement;
+}
+
+/// An array that is within its bounds is wrong if its errors are larger than those expected.
+void Judge::judge_noise(ArrayJudgement& judgement, const GivenArray& given, const Layout& layout) {
+    const auto fit = noise_of_question(evaluator(judgement.type), given, layout, pool_);
+    if (!fit) return;
+    judgement.noise = fit->all;
+    if (fit->fits) return;
+    judgement.verdict = Verdict::wrong;
+    judgement.first = Departure{index_of(fit->at, given.shape), fit->theirs, fit->truth};
+    std::ostringstream times;
+    times << std::setprecision(2) << (fit->is_element ? fit->most : std::max(fit->all, fit->most));
+    judgement.finding = concat("within the worst case of ", row_of(judgement.type).name, ", but ",
+                               fit->is_element ? "one error is " : "its errors are ", times.str(),
+                               " times the expected noise");
 }
 
 /// attn's own order of axes, or else one that ends with columns, unless it does not fit, or another

@@ -46,8 +46,10 @@ struct ArrayJudgement {
     double ulp = 0;                       ///< of the type, at the largest error
     double bound = 0;                     ///< the largest error as a multiple of its bound
     std::optional<Departure> first = {};  ///< in their order; empty: none, or no shape fits
-    std::string finding = {};             ///< "constant", "NaN where ..."; or empty
-    std::optional<Layout> layout = {};    ///< empty: no shape fits, and all numbers above are 0
+    /// The root mean square error as a multiple of that expected; empty: its bound alone judges.
+    std::optional<double> noise = {};
+    std::string finding = {};           ///< "constant", "NaN where ..."; or empty
+    std::optional<Layout> layout = {};  ///< empty: no shape fits, and all numbers above are 0
 };
 
 /// Judges arrays in the order of computation: an array is expected to be no better than the type
@@ -75,6 +77,7 @@ private:
     Tally tally(const GivenArray& given, const Layout& layout, Precision type);
     bool is_exact(const GivenArray& given, const Layout& layout, Precision type,
                   const Tally& found);
+    void judge_noise(ArrayJudgement& judgement, const GivenArray& given, const Layout& layout);
     const Evaluator& evaluator(Precision type);
 
     const Problem& problem_;

@@ -190,10 +190,9 @@ void Candidate::add_term(KeyNumbers& x, std::size_t key, double term, double ter
         x.store(key, x.independent[key] + term_error, model_);
 }
 
-void Candidate::add_alibi(const QueryRow& q, KeyNumbers& x) const {
+double Candidate::slope_of(std::size_t head) const {
     const AlibiConvention& alibi = c_.alibi;
-    if (!alibi.is_on) return;
-    const std::size_t count = plan_.heads, head = q.at.head;
+    const std::size_t count = plan_.heads;
     const auto slope_of_head = [&] {
         const auto place = static_cast<double>(head), heads = static_cast<double>(count);
         switch (alibi.slopes) {
@@ -206,15 +205,30 @@ void Candidate::add_alibi(const QueryRow& q, KeyNumbers& x) const {
         }
         return 0.0;
     };
-    const double slope = slope_of_head() * alibi.sign * (alibi.is_scaled ? c_.scale : 1);
+    return slope_of_head() * alibi.sign * (alibi.is_scaled ? c_.scale : 1);
+}
+
+double Candidate::alibi_distance(const QueryRow& q, std::size_t key) const {
     const std::int64_t position = position_of(q, c_.band.offset);
+    std::int64_t distance = as_signed(key);
+    if (c_.alibi.distance == AlibiDistance::from_query) distance -= position;
+    if (c_.alibi.distance == AlibiDistance::absolute) distance = -std::abs(distance - position);
+    return static_cast<double>(distance);
+}
+
+void Candidate::add_alibi(const QueryRow& q, KeyNumbers& x) const {
+    if (!c_.alibi.is_on) return;
+    const double slope = slope_of(q.at.head);
     for (std::size_t k = 0; k < x.value.size(); ++k) {
-        std::int64_t distance = as_signed(k);
-        if (alibi.distance == AlibiDistance::from_query) distance -= position;
-        if (alibi.distance == AlibiDistance::absolute) distance = -std::abs(distance - position);
-        const double term = slope * static_cast<double>(distance);
+        const double term = slope * alibi_distance(q, k);
         add_term(x, k, term, 8 * model_.rounding(term));
     }
+}
+
+double Candidate::added_by_mask(const QueryRow& q, std::size_t which, std::size_t key) const {
+    if (!problem_.masks[which] || c_.masks[which].use != MaskUse::added) return 0;
+    const MaskRow row = mask_row(q, which);
+    return key < row.end ? c_.masks[which].factor * row.at(key) : 0;
 }
 
 void Candidate::add_masks(const QueryRow& q, KeyNumbers& x) const {

@@ -174,6 +174,12 @@ public:
                                               const Conventions& c, const Make& make) const {
         return joined_.of(key_of_joined(slot, batch, kv_head, c), make);
     }
+    /// The variances of the errors of the keys' elements, as `make` makes them.
+    template <class Make>
+    std::shared_ptr<const BoundedRows> key_variance(std::size_t batch, std::size_t kv_head,
+                                                    const Conventions& c, const Make& make) const {
+        return key_variances_.of(key_of_joined(Tensor::key, batch, kv_head, c), make);
+    }
     std::shared_ptr<const RowRotation> rotation(const RopeConvention& rope, std::int64_t first,
                                                 std::size_t positions, int times) const;
 
@@ -190,7 +196,7 @@ private:
     const Problem& problem_;
     Precision arithmetic_;
     ErrorModel model_;
-    mutable Memo<BoundedRows> weights_, normed_, projected_, heads_, joined_;
+    mutable Memo<BoundedRows> weights_, normed_, projected_, heads_, joined_, key_variances_;
     mutable Memo<RowRotation> rotations_;
 };
 

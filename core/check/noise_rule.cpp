@@ -1,0 +1,187 @@
+#include "core/check/noise_rule.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+#include <vector>
+
+namespace attn {
+namespace {
+
+constexpr double false_alarm = 1e-9;
+/// Rows whose errors are this small need no more of the variance.
+constexpr double clearly_small = 0.25;
+
+/// A row of a head.
+struct RowOfHead {
+    double mean = 0;  ///< of e^2 / V
+    std::size_t count = 0;
+    std::uint64_t hash = 0;  ///< of its numbers in float32
+};
+
+struct Element {
+    std::size_t offset = std::numeric_limits<std::size_t>::max();
+    double theirs = 0, truth = 0, multiple = 0;  ///< of its standard deviation
+};
+
+double limit_of(double x, double rows) {
+    return std::sqrt(1 + 2 * std::sqrt(x / rows) + 2 * x / rows);
+}
+
+double rows_apart(std::vector<std::uint64_t> hashes) {
+    std::sort(hashes.begin(), hashes.end());
+    return static_cast<double>(std::unique(hashes.begin(), hashes.end()) - hashes.begin());
+}
+
+/// Compares rows of one array. For one thread.
+class RowComparison {
+public:
+    RowComparison(const Evaluator& evaluator, const Conventions& conventions,
+                  const GivenArray& given, const Layout& layout, double elements)
+        : candidate_(evaluator, conventions, false), given_(given), layout_(layout),
+          times_(std::sqrt(2 * std::log(2 * elements / false_alarm))) {}
+
+    /// Writes one for each head in the row.
+    void compare(const RowPlace& place, const std::array<std::size_t, 3>& at, RowOfHead* rows) {
+        const std::vector<double> truth =
+            candidate_.row(given_.id, place.batch, place.head, place.row).value;
+        errors_.resize(truth.size());
+        for (std::size_t c = 0; c < truth.size(); ++c) {
+            const double theirs = given_.values[layout_.offset({at[0], at[1], at[2], c})];
+            const double error = std::abs(theirs - truth[c]),
+                         printed = given_.printed ? given_.printed->error(truth[c]) : 0;
+            // Others are judged by their bounds.
+            errors_[c] = std::isfinite(error) ? std::max(error - printed, 0.0) : 0;
+        }
+        for (const NoiseDetail detail :
+             {NoiseDetail::storing, NoiseDetail::steps, NoiseDetail::all})
+            if (try_with(candidate_.noise(given_.id, place, detail), truth, at, rows,
+                         detail == NoiseDetail::all))
+                return;
+    }
+
+    const Element& first_outside() const { return first_; }
+    const Element& largest() const { return largest_; }
+
+private:
+    /// Whether this much of the variance is enough; the last is.
+    bool try_with(const Noise& noise, const std::vector<double>& truth,
+                  const std::array<std::size_t, 3>& at, RowOfHead* rows, bool is_last) {
+        const std::size_t parts = candidate_.heads_in_row(given_.id),
+                          columns = truth.size() / parts;
+        bool is_enough = true;
+        for (std::size_t part = 0; part < parts; ++part) {
+            RowOfHead& row = rows[part] = {};
+            row.count = columns;
+            for (std::size_t c = part * columns; c < (part + 1) * columns; ++c) {
+                const double error = errors_[c], h = noise.half[c], v = noise.variance[c];
+                row.hash = (row.hash ^ std::bit_cast<std::uint32_t>(static_cast<float>(truth[c]))) *
+                           0x9e3779b97f4a7c15U;
+                if (error == 0) continue;
+                const double multiple = error / std::sqrt(v);
+                row.mean += multiple * multiple / static_cast<double>(columns);
+                const double limit =
+                    h + times_ * std::sqrt(std::max(v - h * h / 2, 0.0)) + noise.floor;
+                if (error <= limit && multiple <= largest_.multiple) continue;
+                is_enough = is_enough && error <= limit;
+                if (!is_last && error > limit) continue;
+                const std::size_t offset = layout_.offset({at[0], at[1], at[2], c});
+                const Element element{offset, given_.values[offset], truth[c], multiple};
+                if (error > limit && offset < first_.offset) first_ = element;
+                if (is_last && multiple > largest_.multiple) largest_ = element;
+            }
+            is_enough = is_enough && row.mean <= clearly_small;
+        }
+        return is_enough || is_last;
+    }
+
+    Candidate candidate_;
+    const GivenArray& given_;
+    const Layout& layout_;
+    double times_;
+    std::vector<double> errors_;
+    Element first_, largest_;
+};
+
+}  // namespace
+
+NoiseFit noise_fit(const Evaluator& evaluator, const Conventions& conventions,
+                   const GivenArray& given, const Layout& layout, ThreadPool& pool) {
+    const Plan& plan = evaluator.problem().plan;
+    const auto [batch, heads, rows, columns] = shape_of_all_axes(plan, given.id);
+    const std::vector<std::size_t>* const chosen = plan.shown.chosen(given.id);
+    const std::size_t parts = Candidate(evaluator, conventions, false).heads_in_row(given.id);
+    const auto elements = static_cast<double>(batch * heads * rows * columns);
+    std::vector<RowOfHead> all(batch * rows * heads * parts);
+    std::vector<std::optional<RowComparison>> of_worker(pool.threads());
+    pool.run(batch * rows, [&, heads = heads, rows = rows](std::size_t item, std::size_t worker) {
+        std::optional<RowComparison>& comparison = of_worker[worker];
+        if (!comparison) comparison.emplace(evaluator, conventions, given, layout, elements);
+        for (std::size_t head = 0; head < heads; ++head)
+            comparison->compare(
+                {item / rows, chosen == nullptr ? head : (*chosen)[head], item % rows},
+                {item / rows, head, item % rows}, &all[(item * heads + head) * parts]);
+    });
+    NoiseFit fit;
+    Element first, largest;
+    for (const std::optional<RowComparison>& comparison : of_worker) {
+        if (!comparison) continue;
+        if (comparison->first_outside().offset < first.offset) first = comparison->first_outside();
+        if (comparison->largest().multiple > largest.multiple) largest = comparison->largest();
+    }
+    const std::size_t heads_of_all = batch * heads * parts;
+    const double x = std::log(1 / false_alarm), of_heads = static_cast<double>(heads_of_all);
+    double sum = 0;
+    std::vector<std::uint64_t> hashes;
+    for (std::size_t head = 0; head < heads_of_all; ++head) {
+        const std::size_t first_row = head / (heads * parts) * rows * heads * parts;
+        double of_head = 0;
+        std::vector<std::uint64_t> hashes_of_head;
+        for (std::size_t row = 0; row < rows; ++row) {
+            const RowOfHead& one = all[first_row + row * heads * parts + head % (heads * parts)];
+            of_head += one.mean;
+            hashes_of_head.push_back(one.hash);
+        }
+        hashes.insert(hashes.end(), hashes_of_head.begin(), hashes_of_head.end());
+        sum += of_head;
+        const double root = std::sqrt(of_head / static_cast<double>(rows));
+        fit.most = std::max(fit.most, root);
+        if (root > limit_of(x + std::log(of_heads), rows_apart(std::move(hashes_of_head))))
+            fit.fits = false;
+    }
+    fit.all = std::sqrt(sum / static_cast<double>(std::max<std::size_t>(hashes.size(), 1)));
+    if (!hashes.empty() && fit.all > limit_of(x, rows_apart(std::move(hashes)))) fit.fits = false;
+    const bool is_outside = first.offset != std::numeric_limits<std::size_t>::max();
+    if (fit.fits && is_outside) {
+        fit.most = largest.multiple;
+        fit.is_element = true;
+    }
+    fit.fits = fit.fits && !is_outside;
+    const Element& shown = is_outside ? first : largest;
+    fit.at = shown.offset;
+    fit.theirs = shown.theirs;
+    fit.truth = shown.truth;
+    return fit;
+}
+
+std::optional<NoiseFit> noise_of_question(const Evaluator& evaluator, const GivenArray& given,
+                                          const Layout& layout, ThreadPool& pool) {
+    const Problem& problem = evaluator.problem();
+    if (!Candidate(evaluator, problem.asked, false).has_noise(given.id)) return std::nullopt;
+    const PrecisionRow& type = row_of(evaluator.arithmetic());
+    bool holds_operands = holds_all(type, problem.past_key) && holds_all(type, problem.past_value);
+    for (const Numbers& source : problem.source)
+        holds_operands = holds_operands && holds_all(type, source.value);
+    std::optional<NoiseFit> rounded;
+    if (!holds_operands) {
+        Conventions rounds_operands = problem.asked;
+        rounds_operands.roundings = {{Rounded::inputs, type.precision}};
+        rounded = noise_fit(evaluator, rounds_operands, given, layout, pool);
+        if (rounded->fits) return rounded;
+    }
+    const NoiseFit exact = noise_fit(evaluator, problem.asked, given, layout, pool);
+    return rounded && !exact.fits && rounded->all < exact.all ? rounded : exact;
+}
+
+}  // namespace attn
