@@ -12,6 +12,8 @@ namespace {
 constexpr double false_alarm = 1e-9;
 /// Rows whose errors are this small need no more of the variance.
 constexpr double clearly_small = 0.25;
+/// A unit in the last place more or less is never wrong: what errors are less this many halves.
+constexpr double allowed_halves = 2;
 
 /// A row of a head.
 struct RowOfHead {
@@ -75,7 +77,8 @@ private:
             RowOfHead& row = rows[part] = {};
             row.count = columns;
             for (std::size_t c = part * columns; c < (part + 1) * columns; ++c) {
-                const double error = errors_[c], h = noise.half[c], v = noise.variance[c];
+                const double h = noise.half[c], v = noise.variance[c],
+                             error = std::max(errors_[c] - allowed_halves * h, 0.0);
                 row.hash = (row.hash ^ std::bit_cast<std::uint32_t>(static_cast<float>(truth[c]))) *
                            0x9e3779b97f4a7c15U;
                 if (error == 0) continue;
