@@ -80,6 +80,13 @@ std::string remarks_on(const ArrayJudgement& array, const GivenArray& given) {
                        are_significant ? " significant digit" : " decimal", count == 1 ? "" : "s",
                        "; the bound is half a unit of the last one larger\n");
     }
+    if (array.verdict == Verdict::right_within_type && array.arithmetic &&
+        row_of(array.type).unit > row_of(Precision::float32).unit)
+        text += concat(name, ": ", name_of(arithmetic_names, *array.arithmetic),
+                       array.noise ? "; its errors are " + size_of_error(*array.noise) +
+                                         " times the expected noise"
+                                   : "; judged by the worst case alone",
+                       "\n");
     if (!array.finding.empty()) text += name + ": " + array.finding + "\n";
     return text;
 }
@@ -182,21 +189,24 @@ ordered_json json_of_array(const ArrayJudgement& array, const GivenArray& given)
     const auto or_null = [](const auto& value) {
         return value.empty() ? ordered_json() : ordered_json(value);
     };
-    ordered_json entry{{"name", array_name(array)},
-                       {"verdict", name_of(verdict_names, array.verdict)},
-                       {"max_abs", measured(array.max_abs)},
-                       {"rms", measured(array.rms)},
-                       {"ulp", measured(array.ulp)},
-                       {"bound", measured(array.bound)},
-                       {"noise", array.noise ? finite_or_null(*array.noise) : ordered_json()},
-                       {"first", nullptr},
-                       {"found", nullptr},
-                       {"expected", nullptr},
-                       {"type", row_of(array.type).name},
-                       {"theirs", given.name},
-                       {"axes", or_null(array.axes)},
-                       {"decimals", nullptr},
-                       {"finding", or_null(array.finding)}};
+    ordered_json entry{
+        {"name", array_name(array)},
+        {"verdict", name_of(verdict_names, array.verdict)},
+        {"max_abs", measured(array.max_abs)},
+        {"rms", measured(array.rms)},
+        {"ulp", measured(array.ulp)},
+        {"bound", measured(array.bound)},
+        {"arithmetic", array.arithmetic ? ordered_json(name_of(arithmetic_names, *array.arithmetic))
+                                        : ordered_json()},
+        {"noise", array.noise ? finite_or_null(*array.noise) : ordered_json()},
+        {"first", nullptr},
+        {"found", nullptr},
+        {"expected", nullptr},
+        {"type", row_of(array.type).name},
+        {"theirs", given.name},
+        {"axes", or_null(array.axes)},
+        {"decimals", nullptr},
+        {"finding", or_null(array.finding)}};
     if (array.first) {
         entry["first"] = array.first->index;
         entry["found"] = element_json(array.first->theirs);

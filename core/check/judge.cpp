@@ -43,6 +43,7 @@ struct Judge::Tally {
     std::size_t nan = 0, infinite = 0;  // in theirs alone
     std::size_t unlike = 0;             // finite in one of the two alone
     std::size_t zeros = 0;
+    bool is_rounded_once = true;  // each is the nearest number of the type
     Range theirs, truth;
 
     static Tally of(const Element& x, double bound, bool is_right, std::size_t offset) {
@@ -67,6 +68,7 @@ struct Judge::Tally {
     void add(const Tally& other) {
         count += other.count;
         zeros += other.zeros;
+        is_rounded_once = is_rounded_once && other.is_rounded_once;
         nan += other.nan;
         infinite += other.infinite;
         unlike += other.unlike;
@@ -94,6 +96,26 @@ bool is_within(double theirs, double truth, double bound) {
     // An infinite bound is of numbers that overflow in the type.
     return std::isinf(theirs) ? std::isinf(bound) : std::abs(theirs - truth) <= bound;
 }
+
+/// How far a number of the type that is nearest to another program's is from the truth, if that
+/// program computes in float32 or better.
+class NearestNumber {
+public:
+    NearestNumber(Precision type, const std::vector<double>& row) : type_(row_of(type)) {
+        constexpr double of_float32 = 0x1p-18;
+        if (type_.unit <= row_of(Precision::float32).unit) return;
+        for (const double x : row)
+            if (std::isfinite(x)) of_row_ = std::max(of_row_, of_float32 * std::abs(x));
+    }
+    double at(double truth) const {
+        constexpr double of_ties = 1 + 0x1p-5;
+        return of_ties * half_unit(type_, truth) + of_row_;
+    }
+
+private:
+    const PrecisionRow& type_;
+    double of_row_ = 0;
+};
 
 /// A key is right if it is the expected one, or if its weight is as large to rounding.
 bool is_right_key(double theirs, double truth, const Numbers& weights) {
@@ -132,6 +154,7 @@ Judge::Tally Judge::tally(const GivenArray& given, const Layout& layout, Precisi
         const Numbers* const weights =
             holds_keys(given.id) ? &candidate.row("weights_before_dropout", at[0], head, at[2])
                                  : nullptr;
+        const NearestNumber nearest(type, numbers.value);
         std::set<double> keys;
         for (std::size_t c = 0; c < numbers.value.size(); ++c) {
             const std::size_t offset = layout.offset({at[0], at[1], at[2], c});
@@ -145,7 +168,9 @@ Judge::Tally Judge::tally(const GivenArray& given, const Layout& layout, Precisi
             const double bound = tolerance_ ? tolerance_->atol + tolerance_->rtol * std::abs(truth)
                                             : numbers.bound(c, theirs) +
                                                   (given.printed ? given.printed->error(truth) : 0);
-            tally.add(Tally::of({theirs, truth}, bound, is_within(theirs, truth, bound), offset));
+            Tally one = Tally::of({theirs, truth}, bound, is_within(theirs, truth, bound), offset);
+            one.is_rounded_once = one.max_abs <= nearest.at(truth);
+            tally.add(one);
         }
     };
     pool_.run(tallies.size(),
@@ -194,6 +219,10 @@ ArrayJudgement Judge::judge_as(const GivenArray& given, const Layout& layout, Pr
                         : is_exact(given, layout, type, found) ? Verdict::right
                                                                : Verdict::right_within_type;
     if (judgement.verdict == Verdict::right_within_type) judge_noise(judgement, given, layout);
+    if (judgement.verdict != Verdict::wrong && !tolerance_ && !holds_keys(given.id))
+        judgement.arithmetic = judgement.verdict == Verdict::right ? Arithmetic::exact
+                               : found.is_rounded_once             ? Arithmetic::rounded_once
+                                                       : Arithmetic::rounded_at_every_step;
     const bool is_flat = found.theirs.smallest == found.theirs.largest && found.count > 1 &&
                          found.truth.smallest != found.truth.largest && found.nan == 0;
     if (is_right) return judgement;

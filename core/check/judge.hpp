@@ -24,6 +24,13 @@ inline constexpr Names<Verdict, 3> verdict_names{
      {Verdict::right_within_type, "right within its type"},
      {Verdict::wrong, "wrong"}}};
 
+/// What the errors of a right array fit.
+enum class Arithmetic { exact, rounded_once, rounded_at_every_step };
+inline constexpr Names<Arithmetic, 3> arithmetic_names{
+    {{Arithmetic::exact, "exact"},
+     {Arithmetic::rounded_once, "rounded once"},
+     {Arithmetic::rounded_at_every_step, "rounded at every step"}}};
+
 /// In place of the bounds: |error| <= atol + rtol |truth|.
 struct CheckTolerance {
     double atol = 0, rtol = 0;
@@ -46,6 +53,8 @@ struct ArrayJudgement {
     double ulp = 0;                       ///< of the type, at the largest error
     double bound = 0;                     ///< the largest error as a multiple of its bound
     std::optional<Departure> first = {};  ///< in their order; empty: none, or no shape fits
+    /// Empty: it is wrong, or judged by a tolerance, or holds keys.
+    std::optional<Arithmetic> arithmetic = {};
     /// The root mean square error as a multiple of that expected; empty: its bound alone judges.
     std::optional<double> noise = {};
     std::string finding = {};           ///< "constant", "NaN where ..."; or empty
