@@ -132,7 +132,6 @@ ProgramJudgement CheckedQuestion::judge(const io::InputFile& theirs) {
         judgement.arrays[0].finding +=
             ", but fits " + name + "; if it holds them, expected --names " + name;
     }
-    name_type(judgement, file.arrays);
     judgement.is_searched = asked_.search;
     if (asked_.search && judgement.verdict == Verdict::wrong) {
         // The verdict holds without the search.
@@ -143,13 +142,14 @@ ProgramJudgement CheckedQuestion::judge(const io::InputFile& theirs) {
                              "; the verdict does not depend on it");
         };
         try {
-            search(judgement, file.arrays);
+            search(judgement, file.arrays, SearchOptions().max_changes);
         } catch (const std::bad_alloc&) {
             note("ran out of memory");
         } catch (const SettingError& error) {
             note(std::string("was left out: ") + error.what());
         }
     }
+    name_type(judgement, file.arrays);
     for (GivenArray& given : file.arrays) {
         given.values.clear();
         judgement.given.push_back(std::move(given));
@@ -157,8 +157,9 @@ ProgramJudgement CheckedQuestion::judge(const io::InputFile& theirs) {
     return judgement;
 }
 
-/// Of arrays that are wrong in the types that they are stored in, names the most precise type in
-/// whose bounds all are: numbers of a smaller type are often stored in a larger one.
+/// Of arrays that are wrong in the types that they are stored in, names the most precise type that
+/// all fit, if nothing else explains them: numbers of a smaller type are often stored in a larger
+/// one.
 void CheckedQuestion::name_type(ProgramJudgement& judgement, const std::vector<GivenArray>& given) {
     const auto wrong =
         std::find_if(judgement.arrays.begin(), judgement.arrays.end(),
@@ -166,14 +167,8 @@ void CheckedQuestion::name_type(ProgramJudgement& judgement, const std::vector<G
     if (wrong == judgement.arrays.end() || asked_.type || asked_.tolerance) return;
     for (const PrecisionRow& type : precision_rows) {
         judge_.free_memory();
-        bool is_right = true;
-        for (std::size_t i = 0; is_right && i < given.size(); ++i) {
-            const ArrayJudgement& array = judgement.arrays[i];
-            is_right =
-                array.layout && type.precision > given[i].type && array.unlike == 0 &&
-                judge_.judge_as(given[i], *array.layout, type.precision).verdict != Verdict::wrong;
-        }
-        if (!is_right) continue;
+        if (!fits_type(judgement, given, type.precision)) continue;
+        if (has_other_cause(judgement, given)) return;
         const std::string name(type.name);
         wrong->finding += (wrong->finding.empty() ? "" : "; ") + ("within the bound of " + name) +
                           "; if that is what the program " + "computes in, expected --type " + name;
@@ -181,8 +176,48 @@ void CheckedQuestion::name_type(ProgramJudgement& judgement, const std::vector<G
     }
 }
 
+/// Whether all arrays are within the bounds of the type, and the errors of those that are wrong are
+/// as large as such a program's: the bounds of the smaller types hold many a wrong program, too.
+bool CheckedQuestion::fits_type(const ProgramJudgement& judgement,
+                                const std::vector<GivenArray>& given, Precision type) {
+    constexpr double smallest_part = 0.4, largest_part = 4;
+    const bool rounds_factors = type > Precision::float32;
+    for (std::size_t i = 0; i < given.size(); ++i) {
+        const ArrayJudgement& array = judgement.arrays[i];
+        if (!array.layout || type <= given[i].type || array.unlike != 0 ||
+            judge_.judge_as(given[i], *array.layout, type).verdict == Verdict::wrong)
+            return false;
+        if (!rounds_factors || array.verdict != Verdict::wrong || holds_keys(array.id)) continue;
+        const double expected = judge_.error_of_factors(array.id, type);
+        if (array.rms < smallest_part * expected || array.rms > largest_part * expected)
+            return false;
+    }
+    return true;
+}
+
+/// Whether one change of conventions other than roundings reproduces wrong arrays, or may: the
+/// search needs all heads.
+bool CheckedQuestion::has_other_cause(const ProgramJudgement& judgement,
+                                      const std::vector<GivenArray>& given) {
+    if (!request_.settings.head.empty()) return true;
+    ProgramJudgement searched = judgement;
+    try {
+        if (!judgement.is_searched) search(searched, given, 1);
+    } catch (const std::bad_alloc&) {
+        return true;
+    } catch (const SettingError&) {
+        return true;
+    }
+    return std::any_of(searched.matches.begin(), searched.matches.end(), [](const Match& match) {
+        return std::none_of(match.changes.begin(), match.changes.end(), [](const Change& change) {
+            return change.convention->name == "precision";
+        });
+    });
+}
+
 /// Only arrays with a number for each head and element of attn's can be reproduced.
-void CheckedQuestion::search(ProgramJudgement& judgement, const std::vector<GivenArray>& given) {
+void CheckedQuestion::search(ProgramJudgement& judgement, const std::vector<GivenArray>& given,
+                             std::size_t max_changes) {
     std::vector<TheirArray> theirs;
     std::vector<std::size_t> places;  // of each in `given`
     for (std::size_t i = 0; i < given.size(); ++i) {
@@ -201,6 +236,7 @@ void CheckedQuestion::search(ProgramJudgement& judgement, const std::vector<Give
                    "--search", "it");
     io::ProgressLine line(std::chrono::milliseconds(100), io::ProgressLine::End::clear);
     SearchOptions options;
+    options.max_changes = max_changes;
     options.progress = [&](std::size_t changes, std::size_t done, std::size_t of) {
         line.show([&] { return search_progress_text(changes, done, of); });
     };
@@ -214,7 +250,7 @@ void CheckedQuestion::search(ProgramJudgement& judgement, const std::vector<Give
             judgement.arrays[places[i]] = judge_.judge_as(given[places[i]], layout, theirs[i].type);
         return true;
     };
-    if (matches_as({})) return;
+    if (matches_as({}) || max_changes < 2) return;
     // Where several orders of axes fit, the one that was judged is a guess.
     options.max_changes = 2;
     const auto layouts_at = [&](std::size_t i) {

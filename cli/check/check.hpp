@@ -100,7 +100,11 @@ private:
     CheckedQuestion(PlannedQuestion planned, const CheckRequest& request, const Runtime& runtime);
 
     void name_type(ProgramJudgement& judgement, const std::vector<GivenArray>& given);
-    void search(ProgramJudgement& judgement, const std::vector<GivenArray>& given);
+    bool fits_type(const ProgramJudgement& judgement, const std::vector<GivenArray>& given,
+                   Precision type);
+    bool has_other_cause(const ProgramJudgement& judgement, const std::vector<GivenArray>& given);
+    void search(ProgramJudgement& judgement, const std::vector<GivenArray>& given,
+                std::size_t max_changes);
 
     const CheckRequest& asked_;
     ThreadPool& pool_;

@@ -255,6 +255,10 @@ void Judge::judge_noise(ArrayJudgement& judgement, const GivenArray& given, cons
                                " times the expected noise");
 }
 
+double Judge::error_of_factors(ArrayId array, Precision type) {
+    return error_of_rounded_factors(evaluator(type), array);
+}
+
 /// attn's own order of axes, or else one that ends with columns, unless it does not fit, or another
 /// one is right or far nearer.
 ArrayJudgement Judge::best_layout(const GivenArray& given, const std::vector<Layout>& layouts,

@@ -72,6 +72,9 @@ public:
     /// By this layout and type.
     ArrayJudgement judge_as(const GivenArray& given, const Layout& layout, Precision type);
 
+    /// See error_of_rounded_factors.
+    double error_of_factors(ArrayId array, Precision type);
+
     /// Forgets the types of earlier arrays, for those of another program.
     void begin_program() { coarsest_ = Precision::float64; }
 

@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <limits>
+#include <utility>
 #include <vector>
 
 namespace attn {
@@ -17,8 +18,7 @@ constexpr double allowed_halves = 2;
 
 /// A row of a head.
 struct RowOfHead {
-    double mean = 0;  ///< of e^2 / V
-    std::size_t count = 0;
+    double mean = 0;         ///< of e^2 / V
     std::uint64_t hash = 0;  ///< of its numbers in float32
 };
 
@@ -75,7 +75,6 @@ private:
         bool is_enough = true;
         for (std::size_t part = 0; part < parts; ++part) {
             RowOfHead& row = rows[part] = {};
-            row.count = columns;
             for (std::size_t c = part * columns; c < (part + 1) * columns; ++c) {
                 const double h = noise.half[c], v = noise.variance[c],
                              error = std::max(errors_[c] - allowed_halves * h, 0.0);
@@ -107,6 +106,21 @@ private:
     Element first_, largest_;
 };
 
+/// The conventions as they are and, where the type does not hold all operands, with operands that
+/// are rounded to it first: programs may do either.
+std::vector<Conventions> with_rounded_operands(const Evaluator& evaluator,
+                                               const Conventions& conventions) {
+    const Problem& problem = evaluator.problem();
+    const PrecisionRow& type = row_of(evaluator.arithmetic());
+    bool are_held = holds_all(type, problem.past_key) && holds_all(type, problem.past_value);
+    for (const Numbers& source : problem.source)
+        are_held = are_held && holds_all(type, source.value);
+    if (are_held) return {conventions};
+    Conventions rounded = conventions;
+    rounded.roundings.push_back({Rounded::inputs, type.precision});
+    return {std::move(rounded), conventions};
+}
+
 }  // namespace
 
 NoiseFit noise_fit(const Evaluator& evaluator, const Conventions& conventions,
@@ -117,9 +131,9 @@ NoiseFit noise_fit(const Evaluator& evaluator, const Conventions& conventions,
     const std::size_t parts = Candidate(evaluator, conventions, false).heads_in_row(given.id);
     const auto elements = static_cast<double>(batch * heads * rows * columns);
     std::vector<RowOfHead> all(batch * rows * heads * parts);
-    std::vector<std::optional<RowComparison>> of_worker(pool.threads());
+    std::vector<std::optional<RowComparison>> comparisons(pool.threads());
     pool.run(batch * rows, [&, heads = heads, rows = rows](std::size_t item, std::size_t worker) {
-        std::optional<RowComparison>& comparison = of_worker[worker];
+        std::optional<RowComparison>& comparison = comparisons[worker];
         if (!comparison) comparison.emplace(evaluator, conventions, given, layout, elements);
         for (std::size_t head = 0; head < heads; ++head)
             comparison->compare(
@@ -128,10 +142,13 @@ NoiseFit noise_fit(const Evaluator& evaluator, const Conventions& conventions,
     });
     NoiseFit fit;
     Element first, largest;
-    for (const std::optional<RowComparison>& comparison : of_worker) {
+    for (const std::optional<RowComparison>& comparison : comparisons) {
         if (!comparison) continue;
         if (comparison->first_outside().offset < first.offset) first = comparison->first_outside();
-        if (comparison->largest().multiple > largest.multiple) largest = comparison->largest();
+        const Element& of_worker = comparison->largest();
+        if (std::pair(-of_worker.multiple, of_worker.offset) <
+            std::pair(-largest.multiple, largest.offset))
+            largest = of_worker;
     }
     const std::size_t heads_of_all = batch * heads * parts;
     const double x = std::log(1 / false_alarm), of_heads = static_cast<double>(heads_of_all);
@@ -170,21 +187,85 @@ NoiseFit noise_fit(const Evaluator& evaluator, const Conventions& conventions,
 
 std::optional<NoiseFit> noise_of_question(const Evaluator& evaluator, const GivenArray& given,
                                           const Layout& layout, ThreadPool& pool) {
-    const Problem& problem = evaluator.problem();
-    if (!Candidate(evaluator, problem.asked, false).has_noise(given.id)) return std::nullopt;
-    const PrecisionRow& type = row_of(evaluator.arithmetic());
-    bool holds_operands = holds_all(type, problem.past_key) && holds_all(type, problem.past_value);
-    for (const Numbers& source : problem.source)
-        holds_operands = holds_operands && holds_all(type, source.value);
-    std::optional<NoiseFit> rounded;
-    if (!holds_operands) {
-        Conventions rounds_operands = problem.asked;
-        rounds_operands.roundings = {{Rounded::inputs, type.precision}};
-        rounded = noise_fit(evaluator, rounds_operands, given, layout, pool);
-        if (rounded->fits) return rounded;
+    const Conventions& asked = evaluator.problem().asked;
+    if (!Candidate(evaluator, asked, false).has_noise(given.id)) return std::nullopt;
+    std::optional<NoiseFit> best;
+    for (const Conventions& one : with_rounded_operands(evaluator, asked)) {
+        const NoiseFit fit = noise_fit(evaluator, one, given, layout, pool);
+        if (!best || fit.fits || fit.all < best->all) best = fit;
+        if (fit.fits) break;
     }
-    const NoiseFit exact = noise_fit(evaluator, problem.asked, given, layout, pool);
-    return rounded && !exact.fits && rounded->all < exact.all ? rounded : exact;
+    return best;
+}
+
+ArraysNoise::ArraysNoise(const Comparison& comparison) : comparison_(comparison) {
+    for (const TheirArray& one : comparison.arrays()) {
+        const auto& [batch, heads, rows, columns] = one.shape;
+        given_.push_back({one.id, "", {batch, heads, rows, columns}, one.values, one.type});
+        given_.back().printed = one.printed;
+        layouts_.push_back(
+            layouts_of(comparison.problem().plan, one.id, given_.back().shape).front());
+    }
+}
+
+bool ArraysNoise::fits(const Conventions& conventions, ThreadPool& pool) const {
+    for (std::size_t array = 0; array < given_.size(); ++array) {
+        const Evaluator& evaluator = comparison_.evaluator(given_[array].type);
+        if (!Candidate(evaluator, conventions, false).has_noise(given_[array].id)) continue;
+        const std::vector<Conventions> all = with_rounded_operands(evaluator, conventions);
+        if (std::none_of(all.begin(), all.end(), [&](const Conventions& one) {
+                return noise_fit(evaluator, one, given_[array], layouts_[array], pool).fits;
+            }))
+            return false;
+    }
+    return true;
+}
+
+bool ArraysNoise::fits(const Conventions& conventions, const TheirRow& row) const {
+    const GivenArray& given = given_[row.array];
+    const Evaluator& evaluator = comparison_.evaluator(given.type);
+    const Candidate candidate(evaluator, conventions, false);
+    if (!candidate.has_noise(given.id)) return true;
+    const std::vector<Conventions> all = with_rounded_operands(evaluator, conventions);
+    const double limit = limit_of(std::log(1 / false_alarm), 1);
+    return std::any_of(all.begin(), all.end(), [&](const Conventions& one) {
+        std::vector<RowOfHead> rows(candidate.heads_in_row(given.id));
+        RowComparison comparison(evaluator, one, given, layouts_[row.array],
+                                 static_cast<double>(given.values.size()));
+        comparison.compare({row.batch, row.head, row.row}, {row.batch, row.head, row.row},
+                           rows.data());
+        return comparison.first_outside().offset == Element().offset &&
+               std::all_of(rows.begin(), rows.end(),
+                           [&](const RowOfHead& part) { return std::sqrt(part.mean) <= limit; });
+    });
+}
+
+double error_of_rounded_factors(const Evaluator& evaluator, ArrayId array) {
+    const Problem& problem = evaluator.problem();
+    // TF32 has as many digits as float16.
+    const Precision to =
+        evaluator.arithmetic() == Precision::tf32 ? Precision::float16 : evaluator.arithmetic();
+    Conventions rounds = problem.asked;
+    for (const Rounded what : {Rounded::inputs, Rounded::parameters, Rounded::score_factors,
+                               Rounded::output_factors, Rounded::outputs})
+        if (what != Rounded::outputs || problem.projection[index_of(Tensor::out)])
+            rounds.roundings.push_back({what, to});
+    Candidate exact(evaluator, problem.asked, false), rounded(evaluator, rounds, false);
+    const auto [batch, heads, rows, columns] = shape_of_all_axes(problem.plan, array);
+    constexpr std::size_t most_rows = 64;
+    double squares = 0, count = 0;
+    for (std::size_t i = 0; i < batch * heads; ++i)
+        for (std::size_t row = 0; row < rows; row += (rows + most_rows - 1) / most_rows) {
+            const std::vector<double>&a = exact.row(array, i / heads, i % heads, row).value,
+                  &b = rounded.row(array, i / heads, i % heads, row).value;
+            for (std::size_t c = 0; c < columns; ++c) {
+                const double error = (a[c] - b[c]) * (a[c] - b[c]);
+                if (!std::isfinite(error)) continue;
+                squares += error;
+                ++count;
+            }
+        }
+    return count == 0 ? 0 : std::sqrt(squares / count);
 }
 
 }  // namespace attn

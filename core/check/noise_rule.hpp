@@ -3,8 +3,10 @@
 
 #include <cstddef>
 #include <optional>
+#include <vector>
 
 #include "core/base/thread_pool.hpp"
+#include "core/check/comparison.hpp"
 #include "core/check/evaluate.hpp"
 #include "core/check/their_array.hpp"
 
@@ -36,5 +38,26 @@ NoiseFit noise_fit(const Evaluator& evaluator, const Conventions& conventions,
 /// better. Empty: the array has no noise.
 std::optional<NoiseFit> noise_of_question(const Evaluator& evaluator, const GivenArray& given,
                                           const Layout& layout, ThreadPool& pool);
+
+/// Whether errors under some conventions are no larger than those expected, in arrays that have
+/// noise.
+class ArraysNoise {
+public:
+    /// `comparison` must outlive it.
+    explicit ArraysNoise(const Comparison& comparison);
+
+    bool fits(const Conventions& conventions, ThreadPool& pool) const;
+    /// Of one row, for one thread.
+    bool fits(const Conventions& conventions, const TheirRow& row) const;
+
+private:
+    const Comparison& comparison_;
+    std::vector<GivenArray> given_;  ///< in attn's layout
+    std::vector<Layout> layouts_;
+};
+
+/// The root of the mean square of what rounding the factors of products to the evaluator's type
+/// does to an array, over at most 64 rows of each head.
+double error_of_rounded_factors(const Evaluator& evaluator, ArrayId array);
 
 }  // namespace attn

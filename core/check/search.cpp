@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "core/check/comparison.hpp"
+#include "core/check/noise_rule.hpp"
 
 namespace attn {
 namespace {
@@ -93,18 +94,20 @@ public:
     Search(const Problem& problem, std::vector<TheirArray> arrays, const SearchOptions& options,
            ThreadPool& pool)
         : problem_(problem), comparison_(problem, std::move(arrays), pool),
-          search_options_(options), pool_(pool), options_(alternatives_of(problem)) {}
+          search_options_(options), pool_(pool), options_(alternatives_of(problem)),
+          noise_(comparison_) {}
 
     std::vector<Match> run() {
         const std::size_t arrays = comparison_.arrays().size();
         rejected_.resize(arrays);
-        if (comparison_.is_right()) return {};
+        if (comparison_.is_right() && noise_.fits(problem_.asked, pool_)) return {};
         asked_ = relevant_of(problem_.asked);
         const Fit asked =
             Reproduction(comparison_, problem_.asked).compare(comparison_.probes().front(), false);
         probe_errors_.assign(options_.size(), {asked.root_mean_square(), asked.part});
         std::vector<Found> best;
         bool has_fitted = false;
+        const std::size_t pairs_or_last = std::min<std::size_t>(2, search_options_.max_changes);
         for (std::size_t size = 1; size <= search_options_.max_changes; ++size) {
             std::vector<Found> found = try_all(size);
             // Bounds may be so wide that what is nearly right fits them: more changes may fit well.
@@ -112,7 +115,7 @@ public:
             take_better(best, std::move(found));
             // A listed number that is near the right one may fit wide bounds, too.
             const bool is_near = !best.empty() && smallest_error(best) > near_ulp;
-            if (!has_fitted && (is_near || (size == 2 && best.empty()))) {
+            if (!has_fitted && (is_near || (size == pairs_or_last && best.empty()))) {
                 take_better(best, try_fitted());
                 has_fitted = true;
             }
@@ -274,7 +277,7 @@ private:
                 const Fit fit = reproduction.compare(probe, may_skip);
                 if (!may_skip && is_first)
                     probe_errors_[changes[0]] = {fit.root_mean_square(), fit.part};
-                fits = fit.bound <= 1;
+                fits = fit.bound <= 1 && noise_.fits(conventions, probe);
             }
             if (fits) continue;
             const std::scoped_lock lock(rejected_mutex_);
@@ -282,7 +285,10 @@ private:
             return std::nullopt;
         }
         if (has_idle_change(changes, relevant_of(conventions))) return std::nullopt;
-        return fit_everywhere(reproduction);
+        std::optional<Fit> fit = fit_everywhere(reproduction);
+        ThreadPool alone(1);
+        if (fit && !noise_.fits(conventions, alone)) return std::nullopt;
+        return fit;
     }
 
     std::optional<Fit> fit_everywhere(Reproduction& reproduction) const {
@@ -360,6 +366,7 @@ private:
     const SearchOptions& search_options_;
     ThreadPool& pool_;
     std::vector<Alternative> options_;
+    ArraysNoise noise_;
     Relevant asked_;
     std::size_t pairs_ = 0;
     std::vector<ProbeError> probe_errors_;  ///< of each option alone, at the first probe
