@@ -40,7 +40,8 @@ Candidate::Candidate(const Evaluator& evaluator, Conventions conventions, bool w
       rounds_projected_(rounds(c_, Rounded::projected) || rounds(c_, Rounded::unrotated) ||
                         rounds(c_, Rounded::score_factors) || rounds(c_, Rounded::output_factors)),
       heads_(3), keys_(plan_.batch * plan_.kv_heads), values_(plan_.batch * plan_.kv_heads),
-      rows_(plan_.heads), largest_value_(plan_.batch * plan_.kv_heads) {}
+      rows_(plan_.heads), largest_value_(plan_.batch * plan_.kv_heads),
+      same_value_(largest_value_.size()) {}
 
 const Numbers& Candidate::row(ArrayId array, std::size_t batch, std::size_t head, std::size_t row) {
     (this->*fill_of(array))(array, {batch, head, row});

@@ -208,12 +208,14 @@ private:
     void add_noise_of_head(QueryRow& q, NoiseDetail detail);
     void add_noise_of_steps(const QueryRow& q, const RowsView& values, NoiseDetail detail,
                             double* variance);
+    void add_noise_of_values(const QueryRow& q, const RowsView& values, double* variance);
     void add_probes(const QueryRow& q, const RowsView& keys, const RowsView& values,
                     const std::vector<NoisyKey>& noisy, const std::vector<double>& of_query,
                     std::vector<double>& from_query) const;
     std::vector<NoisyKey> noisy_keys(const QueryRow& q, double* slope_error);
     void set_head_variance(const double* plain, const double* made, const RowRotation* rotation,
-                           std::size_t position, std::size_t columns, double* variance) const;
+                           std::size_t position, std::size_t columns, bool is_projected,
+                           double* variance) const;
     std::shared_ptr<const BoundedRows> key_variance(std::size_t batch, std::size_t kv_head);
 
     // Linear attention.
@@ -251,7 +253,9 @@ private:
     Numbers dropped_;                                   ///< weights after dropout
     std::vector<double> exponents_;  ///< ln of each weight; -infinity: of an excluded key
     Noise noise_;
-    std::vector<std::vector<double>> largest_value_;  ///< of each key, by batch and key head
+    // By batch and key head, for each key: its largest value, and the first key with equal values.
+    std::vector<std::vector<double>> largest_value_;
+    std::vector<std::vector<std::size_t>> same_value_;
 };
 
 }  // namespace attn

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <map>
 #include <numeric>
 #include <utility>
 
@@ -55,7 +56,8 @@ bool Candidate::has_noise(ArrayId array) const {
         shared_.arithmetic() == Precision::float16 || shared_.arithmetic() == Precision::bfloat16;
     return is_half && (array == "context_vectors" || array == "head_outputs") && !is_linear_ &&
            !c_.drops && c_.axis == SoftmaxAxis::keys && c_.blocking == Blocking::before &&
-           !plan_.projects;
+           !problem_.projection[index_of(Tensor::out)] && !problem_.input_norm &&
+           !problem_.query_norm && !problem_.key_norm && !plan_.config.qk_norm;
 }
 
 std::size_t Candidate::heads_in_row(ArrayId array) const {
@@ -100,11 +102,32 @@ void Candidate::add_noise_of_head(QueryRow& q, NoiseDetail detail) {
     }
     double* const variance = noise_.variance.data() + first;
     if (detail != NoiseDetail::storing) add_noise_of_steps(q, values, detail, variance);
+    if (detail != NoiseDetail::storing && problem_.projection[index_of(Tensor::value)])
+        add_noise_of_values(q, values, variance);
     for (std::size_t i = 0; i < columns; ++i) variance[i] = variance[i] / 2 + square(floor);
 }
 
-/// Keys with a weight in the order of their cells. `common` is the error of each score that comes
-/// from the rounded slope of ALiBi.
+/// Of values that are projected and stored. Those of equal tokens are equal, and so are their
+/// errors.
+void Candidate::add_noise_of_values(const QueryRow& q, const RowsView& values, double* variance) {
+    const PrecisionRow& type = row_of(shared_.arithmetic());
+    std::vector<std::size_t>& same =
+        same_value_[q.at.batch * plan_.kv_heads + kv_head_of(q.at.head)];
+    if (same.empty()) {
+        std::map<std::vector<double>, std::size_t> first;
+        for (std::size_t k = 0; k < values.rows; ++k)
+            same.push_back(
+                first.try_emplace({values.at(k), values.at(k) + values.columns}, k).first->second);
+    }
+    std::vector<double> weight(values.rows, 0);
+    const std::size_t cached = values.rows - problem_.tokens(Tensor::value);
+    for (std::size_t k = cached; k < values.rows; ++k) weight[same[k]] += q.weight.value[k];
+    for (std::size_t k = 0; k < values.rows; ++k)
+        for (std::size_t i = 0; i < values.columns && weight[k] > 0; ++i)
+            variance[i] += square(weight[k] * half_unit(type, values.at(k)[i]));
+}
+
+/// Keys with a weight in the order of their cells, and the error of the slope of ALiBi.
 std::vector<Candidate::NoisyKey> Candidate::noisy_keys(const QueryRow& q, double* slope_error) {
     const PrecisionRow& type = row_of(shared_.arithmetic());
     const double u = type.unit, scale = c_.scale, cap = c_.softcap;
@@ -118,7 +141,7 @@ std::vector<Candidate::NoisyKey> Candidate::noisy_keys(const QueryRow& q, double
     const auto cell_of = [&](double x, double p) {
         // Subnormal weights in float16 may be 0.
         if (is_float16 && p < 0x1p-24) return flushed;
-        return static_cast<std::int64_t>(std::floor(std::max((most - x) / cell_size, -0x1p60)));
+        return static_cast<std::int64_t>(std::floor((most - x) / cell_size));
     };
     const auto weight_error = [&](double p) {
         return is_float16 ? std::min(p, std::max(u * p, type.least / 2)) : u * p;
@@ -165,12 +188,17 @@ std::vector<Candidate::NoisyKey> Candidate::noisy_keys(const QueryRow& q, double
     return keys;
 }
 
-/// Of the roundings of the rotation of a row, and of one that is multiplied by the scale first.
+/// Of the roundings of the projection and rotation of a row, and of one that is multiplied by the
+/// scale first.
 void Candidate::set_head_variance(const double* plain, const double* made,
                                   const RowRotation* rotation, std::size_t position,
-                                  std::size_t columns, double* variance) const {
+                                  std::size_t columns, bool is_projected, double* variance) const {
     const PrecisionRow& type = row_of(shared_.arithmetic());
-    for (std::size_t i = 0; i < columns; ++i) variance[i] = square_of_half(type, made[i]);
+    std::vector<double> of_plain(columns, 0);
+    for (std::size_t i = 0; i < columns && is_projected; ++i)
+        of_plain[i] = square_of_half(type, plain[i]);
+    for (std::size_t i = 0; i < columns; ++i)
+        variance[i] = square_of_half(type, made[i]) + of_plain[i];
     if (rotation == nullptr) return;
     const bool is_half = rotation->layout == Rope::half;
     const std::size_t step = is_half ? 1 : 2, apart = is_half ? rotation->pairs : 1;
@@ -182,9 +210,11 @@ void Candidate::set_head_variance(const double* plain, const double* made,
         for (const auto& [to, with_cos, with_sin] :
              {std::array{one, one, other}, std::array{other, other, one}}) {
             const double x = plain[with_cos], y = plain[with_sin];
-            variance[to] += square(x) * of_cos + square(y) * of_sin +
-                            square_of_half(type, x * cos) + square_of_half(type, y * sin) +
-                            square_of_half(type, made[to]);
+            // Its own error before the rotation becomes that of both.
+            variance[to] += square(cos) * of_plain[with_cos] - of_plain[to] +
+                            square(sin) * of_plain[with_sin] + square(x) * of_cos +
+                            square(y) * of_sin + square_of_half(type, x * cos) +
+                            square_of_half(type, y * sin) + square_of_half(type, made[to]);
         }
     }
 }
@@ -201,9 +231,10 @@ std::shared_ptr<const BoundedRows> Candidate::key_variance(std::size_t batch, st
                 : nullptr;
         for (std::size_t k = 0; k < keys.rows; ++k) {
             const bool is_new = k >= cached;
-            set_head_variance(is_new ? fresh.at(k - cached) : keys.at(k), keys.at(k),
-                              is_new ? rotation.get() : nullptr, is_new ? k - cached : 0,
-                              keys.columns, made.at(k));
+            set_head_variance(
+                is_new ? fresh.at(k - cached) : keys.at(k), keys.at(k),
+                is_new ? rotation.get() : nullptr, is_new ? k - cached : 0, keys.columns,
+                is_new && problem_.projection[index_of(Tensor::key)].has_value(), made.at(k));
         }
         return made;
     });
@@ -225,7 +256,7 @@ void Candidate::add_noise_of_steps(const QueryRow& q, const RowsView& values, No
         c_.rope.pairs
             ? shared_.rotation(c_.rope, c_.rope.first_query, all.rows, c_.rope.query_times).get()
             : nullptr,
-        token, width, of_query.data());
+        token, width, problem_.projection[index_of(Tensor::query)].has_value(), of_query.data());
     double slope_error = 0;
     std::vector<NoisyKey> noisy = noisy_keys(q, &slope_error);
     for (NoisyKey& one : noisy) {

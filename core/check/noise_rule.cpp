@@ -115,9 +115,12 @@ std::vector<Conventions> with_rounded_operands(const Evaluator& evaluator,
     bool are_held = holds_all(type, problem.past_key) && holds_all(type, problem.past_value);
     for (const Numbers& source : problem.source)
         are_held = are_held && holds_all(type, source.value);
+    for (const std::optional<ProjectionNumbers>& p : problem.projection)
+        are_held = are_held && (!p || (holds_all(type, p->weight) && holds_all(type, p->bias)));
     if (are_held) return {conventions};
     Conventions rounded = conventions;
-    rounded.roundings.push_back({Rounded::inputs, type.precision});
+    for (const Rounded what : {Rounded::inputs, Rounded::parameters})
+        rounded.roundings.push_back({what, type.precision});
     return {std::move(rounded), conventions};
 }
 
