@@ -239,30 +239,33 @@ std::string topic_in(const Program& program, std::string_view words) {
     return page;
 }
 
-/// What other programs, or people, call so.
+/// What other programs, or people, call so; sentences only if nothing has this name here.
 void add_other_names(std::vector<HelpEntry>& entries, const Program& program,
                      const std::string& word, std::size_t columns) {
-    const std::string listed_word = as_listed(without_dashes(word));
+    const bool is_unknown = entries.empty(), is_flag = word.starts_with('-');
+    const std::string name = without_dashes(word), listed_word = as_listed(name);
     const auto add_words = [&](const std::string& text) {
-        entries.push_back({word, paragraph(text, columns), topic_in(program, text)});
+        if (is_unknown)
+            entries.push_back({word, paragraph(text, columns), topic_in(program, text)});
     };
     for (const NameRow& row : all_other_names) {
         if (row.names.find(listed_word) == row.names.npos) continue;
         const std::string of(row.of);
         const std::size_t before = entries.size();
-        if (row.table == "option" || (row.table == "flag" && of == without_dashes(word)))
+        if (row.table == "option")
             add_flags(entries, program, flag_of_key(of), columns);
+        else if (row.table == "flag" && !of.empty())
+            add_words("attn " + of + ": " + row.words);
         else if (row.table == "flag" || row.table == "no value" || row.table == "command")
-            add_words((row.table == "flag" && !of.empty() ? "attn " + of + ": " : "") + row.words);
+            add_words(row.words);
         else if (row.table == "value")
             add_words(flag_of_key(of) + ' ' + row.words + " in attn");
-        else if (row.table == "array" && !word.starts_with('-'))
+        else if (row.table == "array" && !is_flag)
             add_array(entries, of, columns);
-        else if (row.table == "key" && !word.starts_with('-'))
+        else if (row.table == "key" && !is_flag)
             add_key(entries, of, columns);
         if (row.table == "option" && entries.size() != before)
-            entries[before].text +=
-                paragraph("Called " + without_dashes(word) + " elsewhere.", columns);
+            entries[before].text += paragraph("Called " + name + " elsewhere.", columns);
     }
 }
 
