@@ -23,9 +23,10 @@ done
 exec "\$@"
 EOF
 chmod +x "$work/compiler"
+# A command continues after a backslash at the end of its line.
 awk '/^```/ { is_code = !is_code && /^```(sh)?$/; is_output = 0; next }
-     is_code && sub(/^\$ /, "") { is_output = 1; print; next }
-     is_code && !is_output { print }' README.md >"$work/commands"
+     is_code && sub(/^\$ /, "") { is_output = 1; print; continues = /\\$/; next }
+     is_code && (continues || !is_output) { print; continues = /\\$/ }' README.md >"$work/commands"
 [ "$(wc -l <"$work/commands")" -ge 8 ] || { echo "readme: few commands: $(cat "$work/commands")" && exit 1; }
 cat >>"$work/commands" <<'EOF'
 [ "$(command -v attn)" = "$HOME/.local/bin/attn" ]
