@@ -53,7 +53,8 @@ wheel=$(ls "build/$preset"/attn-*.whl)
 sh cli/install.sh python3-venv
 if python3 -m venv "$work/venv" >"$work/log" 2>&1; then
     pip="$work/venv/bin/python -m pip install --no-index --quiet --disable-pip-version-check"
-    $pip "$wheel" && $pip --target "$work/target" "$wheel" || fail "pip refuses the wheel"
+    $pip "$wheel" || fail "pip refuses the wheel"
+    $pip --target "$work/target" "$wheel" || fail "pip install --target refuses the wheel"
     cmp "$program" "$work/venv/bin/attn" || fail "the wheel holds another program than the tarball"
     for command in "$work/venv/bin/attn" "$work/venv/bin/python -m attn" \
         "env PYTHONPATH=$work/target python3 -m attn"; do

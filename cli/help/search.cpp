@@ -14,7 +14,7 @@ namespace {
 
 /// The words in lower case between single blanks: "Key/value caches" is " key value cache ". A
 /// plural is its singular.
-std::string words_of(std::string_view text) {
+std::string searched_words(std::string_view text) {
     constexpr std::size_t shortest_plural = 4;
     std::string words = " ", word;
     const auto end_word = [&] {
@@ -33,27 +33,30 @@ std::string words_of(std::string_view text) {
     return words;
 }
 
-/// What is found where, as points: one heading outweighs a page that mentions a word often.
-enum Points : std::size_t { in_text = 1, in_cell = 3, in_first_cell = 50, in_heading = 1000 };
+/// A heading outweighs a section that mentions a word often.
+constexpr std::size_t heading_points = 1000;
 
 /// The points of a phrase in a section; 0: it is not there.
 std::size_t points_of(const Section& section, const std::string& phrase) {
     const auto count = [&](std::string_view text, std::size_t points) {
-        const std::string words = words_of(text);
+        const std::string words = searched_words(text);
         std::size_t sum = 0;
         for (std::size_t at = words.find(phrase); at != words.npos; at = words.find(phrase, at + 1))
             sum += points;
         return sum;
     };
+    constexpr std::size_t text_points = 1, cell_points = 3, first_cell_points = 50;
     std::size_t points = 0;
     for (const Block& block : section.blocks) {
         const bool is_heading = block.kind == Block::Kind::heading;
-        const bool is_whole = is_heading && words_of(block.text) == phrase;
-        points += count(block.text, is_whole ? 2 * in_heading : is_heading ? in_heading : in_text);
-        for (const std::string& line : block.lines) points += count(line, in_text);
+        const bool is_whole = is_heading && searched_words(block.text) == phrase;
+        points += count(block.text, is_whole     ? 2 * heading_points
+                                    : is_heading ? heading_points
+                                                 : text_points);
+        for (const std::string& line : block.lines) points += count(line, text_points);
         for (const std::vector<std::string>& row : block.table.cells)
             for (const std::string& cell : row)
-                points += count(cell, &cell == &row.front() ? in_first_cell : in_cell);
+                points += count(cell, &cell == &row.front() ? first_cell_points : cell_points);
     }
     return points;
 }
@@ -77,12 +80,12 @@ const std::vector<Section>& all_sections() {
 }
 
 Section with_rows(Section section, std::string_view query) {
-    const std::string phrase = words_of(query);
-    if (words_of(section.heading).find(phrase) != std::string::npos) return section;
+    const std::string phrase = searched_words(query);
+    if (searched_words(section.heading).find(phrase) != std::string::npos) return section;
     for (Block& block : section.blocks) {
         const auto lacks_phrase = [&](const std::vector<std::string>& row) {
             return std::ranges::all_of(row, [&](const std::string& cell) {
-                return words_of(cell).find(phrase) == std::string::npos;
+                return searched_words(cell).find(phrase) == std::string::npos;
             });
         };
         io::Cells& cells = block.table.cells;
@@ -103,7 +106,7 @@ const Section* find_named_section(std::string_view name) {
 }
 
 std::vector<const Section*> find_sections(std::string_view query) {
-    const std::string phrase = words_of(query);
+    const std::string phrase = searched_words(query);
     std::vector<std::string> words;  // each between blanks
     for (std::size_t at = 0, end; (end = phrase.find(' ', at + 1)) != phrase.npos; at = end)
         words.push_back(phrase.substr(at, end - at + 1));
@@ -116,7 +119,7 @@ std::vector<const Section*> find_sections(std::string_view query) {
     if (!words.empty()) search([&](const Section& section) { return points_of(section, phrase); });
     if (found.empty() && words.size() > 1)  // all of them, wherever they are
         search([&](const Section& section) {
-            std::size_t least = in_heading;
+            std::size_t least = heading_points;
             for (const std::string& word : words) least = std::min(least, points_of(section, word));
             return least;
         });

@@ -240,6 +240,7 @@ TEST_CASE("help: every name of the tables is answered, and leads to a section th
     }
     for (const std::string& word : words_with_entries(attn_program())) words.insert(word);
     for (const Section& section : all_sections()) words.insert(section.heading);
+    for (const Option& option : attn_program().options) words.insert(option.key);
     for (const std::string& word : words) {
         CAPTURE(word);
         CHECK(!help_page(attn_program(), {word}, 80).empty());
