@@ -246,8 +246,11 @@ void add_other_names(std::vector<HelpEntry>& entries, const Program& program,
     const std::string name = without_dashes(word), listed_word = as_listed(name);
     const auto add_words = [&](const std::string& text) {
         if (is_unknown)
-            entries.push_back({word, paragraph(text, columns), topic_in(program, text)});
+            entries.push_back({word, paragraph(text, columns), topic_in(program, text), true});
     };
+    for (const Option& option : program.options)  // a flag's value, such as renormalize
+        if (is_unknown && !is_flag && std::ranges::count(names_of(option.field), name) != 0)
+            add_flags(entries, program, flag_of(option), columns);
     for (const NameRow& row : all_other_names) {
         if (row.names.find(listed_word) == row.names.npos) continue;
         const std::string of(row.of);

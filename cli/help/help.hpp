@@ -49,9 +49,10 @@ std::vector<const Section*> find_sections(std::string_view words);
 Section with_rows(Section section, std::string_view words);
 
 struct HelpEntry {
-    std::string name;   ///< "flag --seed", "array queries"
-    std::string text;   ///< lines: how it is written, what it means, its default
-    std::string topic;  ///< the page of the manual that has more
+    std::string name;          ///< "flag --seed", "array queries"
+    std::string text;          ///< lines: how it is written, what it means, its default
+    std::string topic;         ///< the page of the manual that has more
+    bool is_sentence = false;  ///< about a word that attn does not have
 };
 
 /// The entries of a word in this order: flags, keys of a request, arrays, model types, and what

@@ -203,17 +203,22 @@ std::string help_page(const Program& program, const std::vector<std::string>& wo
     const CommandRow* const command = find_command(program, name);
     const Section* const section = find_named_section(name);
     const Topic* const topic = find_row(manual, &Topic::name, name);
-    std::string page = command != nullptr ? full_page(program, *command, columns) + '\n' : "";
-    if (topic != nullptr)
-        page += render_text(parse_markdown(topic->text), screen_width(columns));
-    else if (section != nullptr)
-        page += section_page({section}, section->heading, columns);
-    else if (command != nullptr)
-        page.pop_back();
     std::vector<HelpEntry> entries;
     for (const std::string& spelling : spellings_of(name))
         if (entries.empty())
             entries = entries_of(program, spelling, std::min(columns, std::size_t{100}));
+    std::string page = command != nullptr ? full_page(program, *command, columns) + '\n' : "";
+    if (topic != nullptr) {
+        page += render_text(parse_markdown(topic->text), screen_width(columns));
+    } else if (section != nullptr) {
+        if (command == nullptr && !entries.empty() && entries.front().is_sentence) {
+            page = entries.front().text + '\n';
+            entries.erase(entries.begin());
+        }
+        page += section_page({section}, section->heading, columns);
+    } else if (command != nullptr) {
+        page.pop_back();
+    }
     if (!page.empty()) return page + list_of(entries, 0);
     page = entry_page(entries);
     return page.empty() && !name.starts_with('-')
