@@ -243,6 +243,7 @@ std::string topic_in(const Program& program, std::string_view words) {
 void add_other_names(std::vector<HelpEntry>& entries, const Program& program,
                      const std::string& word, std::size_t columns) {
     const bool is_unknown = entries.empty(), is_flag = word.starts_with('-');
+    if (is_flag && !is_unknown) return;
     const std::string name = without_dashes(word), listed_word = as_listed(name);
     const auto add_words = [&](const std::string& text) {
         if (is_unknown)
