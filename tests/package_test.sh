@@ -1,5 +1,5 @@
 #!/bin/sh
-# The packages: their contents, lintian, and that the .deb leaves nothing behind.
+# The packages: their contents, lintian, what pip makes of the wheel, and that the .deb leaves nothing behind.
 #     sh tests/package_test.sh [PRESET]
 # Builds them first. As root it installs the .deb in earnest, and purges it.
 set -eu
@@ -46,6 +46,26 @@ done
 tar -xzf "$tarball" -C "$work"
 program=$(ls "$work"/attn-*/bin/attn)
 env -i "$program" causal data/journey.csv --seed 1 | "$program" compare - data/journey_result.json --ulp 2 >/dev/null
+
+# pip installs the wheel, alone and in a virtual environment; it works there as the script, as a module, and with
+# --target, and it is the tarball's program.
+wheel=$(ls "build/$preset"/attn-*.whl)
+sh cli/install.sh python3-venv
+if python3 -m venv "$work/venv" >"$work/log" 2>&1; then
+    pip="$work/venv/bin/python -m pip install --no-index --quiet --disable-pip-version-check"
+    $pip "$wheel" || fail "pip refuses the wheel"
+    $pip --target "$work/target" "$wheel" || fail "pip install --target refuses the wheel"
+    cmp "$program" "$work/venv/bin/attn" || fail "the wheel holds another program than the tarball"
+    for command in "$work/venv/bin/attn" "$work/venv/bin/python -m attn" \
+        "env PYTHONPATH=$work/target python3 -m attn"; do
+        $command causal data/journey.csv --seed 1 | $command compare - data/journey_result.json --ulp 2 >/dev/null ||
+            fail "$command does not answer"
+    done
+    "$work/venv/bin/python" -m pip uninstall --yes --quiet attn
+    [ ! -e "$work/venv/bin/attn" ] || fail "pip uninstall leaves the program"
+else
+    echo "package: the wheel is not tried: $(tail -n 1 "$work/log")"
+fi
 
 sh cli/install.sh lintian
 lintian --allow-root --fail-on error,warning "$deb" || fail "lintian"

@@ -14,7 +14,8 @@ namespace attn::cli {
 /// A row of names.tsv, which has these tables: other names of an option; of a flag that means
 /// several options, a choice or none, in the command `of` or in all; of a value of the option `of`;
 /// of a value that it does not have; of a command; of an array; of an array of a result, by which
-/// `attn check` knows it; of a page of help. `words` are what to use instead, if that is not `of`.
+/// `attn check` knows it; of a section of help, whose page is `of` and whose heading is `words`.
+/// Elsewhere `words` are what to use instead, if that is not `of`.
 struct NameRow {
     std::string_view table, of;
     std::string_view names;  ///< as listed, with a blank before and after each

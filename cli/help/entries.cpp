@@ -1,6 +1,7 @@
 #include "cli/help/help.hpp"
 
 #include <algorithm>
+#include <sstream>
 #include <string>
 #include <string_view>
 
@@ -10,6 +11,7 @@
 #include "core/operator/arrays.hpp"
 #include "io/model/families.hpp"
 #include "io/text/text.hpp"
+#include "io/transformer/family_row.hpp"
 
 namespace attn::cli {
 namespace {
@@ -187,18 +189,87 @@ void add_names_of_pages(std::vector<HelpEntry>& entries, const std::string& word
     });
 }
 
+/// The first cell of the row whose last cell names the word, in this table of the page on models.
+std::string row_of_model(std::string_view header, std::string_view word) {
+    for (const PageTable& table : tables_of("model"))
+        if (table.cells.front().front() == header)
+            for (const std::vector<std::string>& row : table.cells)
+                if (names(row.back(), word)) return bare(row.front());
+    return "";
+}
+
 void add_models(std::vector<HelpEntry>& entries, const std::string& word, std::size_t columns) {
+    const auto add = [&](const std::string& text) {
+        entries.push_back({"model type " + word, text, "model"});
+    };
+    if (const std::string group = row_of_model("families", word); !group.empty()) {
+        const std::string part = row_of_model("part of the layers", word);
+        add(paragraph("Group: " + group + ". attn model DIR computes it.", columns) +
+            paragraph(part.empty() ? "attn multihead --weights computes its layers of softmax "
+                                     "attention one by one (attn help \"one layer of a model\")."
+                                   : "attn multihead --weights does not compute its layers: " +
+                                         part + " (attn help \"settings of a layer\").",
+                      columns));
+    }
     for (const io::Family& family : io::all_families()) {
         const bool is_type = std::ranges::find(family.types, word) != family.types.end();
         if (!is_type && family.name != word) continue;
         const std::string name(family.name);
-        entries.push_back(
-            {"model type " + word,
-             paragraph((is_type ? "Read from config.json; its" : "Its") +
-                           std::string(" tensors are those of --family ") + name + ".",
-                       columns) +
-                 paragraph(meaning_in("model", "`--family`", name), columns),
-             "model"});
+        add(paragraph(
+                (is_type ? "Without a config.json, its tensors are those of" : "Its tensors:") +
+                    std::string(" --family ") + name + ".",
+                columns) +
+            paragraph(meaning_in("model", "`--family`", name), columns));
+    }
+}
+
+/// The flag that words such as "--out-dir DIR writes ..." or "attn multihead --kv-heads" name
+/// first, or the page of the command that they name.
+std::string topic_in(const Program& program, std::string_view words) {
+    std::istringstream stream{std::string(words)};
+    std::string word, page = "flags";
+    while (stream >> word) {
+        word.resize(word.find_last_not_of(",;:.") + 1);
+        for (const Option& option : program.options)
+            if (flag_of(option) == word) return topic_about(option, nullptr);
+        if (page == "flags" && find_command(program, word) != nullptr &&
+            find_topic(word) != nullptr)
+            page = find_topic(word)->name;
+    }
+    return page;
+}
+
+/// What other programs, or people, call so; sentences only if nothing has this name here.
+void add_other_names(std::vector<HelpEntry>& entries, const Program& program,
+                     const std::string& word, std::size_t columns) {
+    const bool is_unknown = entries.empty(), is_flag = word.starts_with('-');
+    if (is_flag && !is_unknown) return;
+    const std::string name = without_dashes(word), listed_word = as_listed(name);
+    const auto add_words = [&](const std::string& text) {
+        if (is_unknown)
+            entries.push_back({word, paragraph(text, columns), topic_in(program, text), true});
+    };
+    for (const Option& option : program.options)  // a flag's value, such as renormalize
+        if (is_unknown && !is_flag && std::ranges::count(names_of(option.field), name) != 0)
+            add_flags(entries, program, flag_of(option), columns);
+    for (const NameRow& row : all_other_names) {
+        if (row.names.find(listed_word) == row.names.npos) continue;
+        const std::string of(row.of);
+        const std::size_t before = entries.size();
+        if (row.table == "option")
+            add_flags(entries, program, flag_of_key(of), columns);
+        else if (row.table == "flag" && !of.empty())
+            add_words("attn " + of + ": " + row.words);
+        else if (row.table == "flag" || row.table == "no value" || row.table == "command")
+            add_words(row.words);
+        else if (row.table == "value")
+            add_words(flag_of_key(of) + ' ' + row.words + " in attn");
+        else if (row.table == "array" && !is_flag)
+            add_array(entries, of, columns);
+        else if (row.table == "key" && !is_flag)
+            add_key(entries, of, columns);
+        if (row.table == "option" && entries.size() != before)
+            entries[before].text += paragraph("Called " + name + " elsewhere.", columns);
     }
 }
 
@@ -208,11 +279,13 @@ std::vector<HelpEntry> entries_of(const Program& program, const std::string& wor
                                   std::size_t columns) {
     std::vector<HelpEntry> entries;
     add_flags(entries, program, word, columns);
-    if (word.starts_with('-')) return entries;
-    add_key(entries, word, columns);
-    add_array(entries, word, columns);
-    add_names_of_pages(entries, word, columns);
-    add_models(entries, word, columns);
+    if (!word.starts_with('-')) {
+        add_key(entries, word, columns);
+        add_array(entries, word, columns);
+        add_names_of_pages(entries, word, columns);
+        add_models(entries, word, columns);
+    }
+    add_other_names(entries, program, word, columns);
     return entries;
 }
 
@@ -240,6 +313,7 @@ std::vector<std::string> words_with_entries(const Program& program) {
         words.emplace_back(family.name);
         for (const std::string_view type : family.types) words.emplace_back(type);
     }
+    for (const std::string_view type : io::family_types()) words.emplace_back(type);
     return words;
 }
 

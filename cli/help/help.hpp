@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "cli/args/args.hpp"
+#include "cli/page/page.hpp"
 
 namespace attn::cli {
 
@@ -27,14 +28,35 @@ const Topic* find_topic(std::string_view name);
 
 std::string_view title_of(const Topic& topic);
 
-struct HelpEntry {
-    std::string name;   ///< "flag --seed", "array queries"
-    std::string text;   ///< lines: how it is written, what it means, its default
-    std::string topic;  ///< the page of the manual that has more
+/// A heading of a page, with what follows it up to the next one.
+struct Section {
+    std::string_view topic;  ///< the name of the page
+    std::string heading;     ///< without marks
+    std::vector<Block> blocks;
 };
 
-/// The entries of a word in this order: flags, keys of a request, arrays, model types. A word with
-/// leading dashes is a flag. Empty for an unknown word.
+/// Those of all pages, in their order.
+const std::vector<Section>& all_sections();
+
+/// The section that names.tsv has for a word; or null.
+const Section* find_named_section(std::string_view name);
+
+/// The sections that have these words, in a heading, a table or the text; the best first.
+std::vector<const Section*> find_sections(std::string_view words);
+
+/// The section without those rows of its tables that lack the words, if others have them and the
+/// heading has not.
+Section with_rows(Section section, std::string_view words);
+
+struct HelpEntry {
+    std::string name;          ///< "flag --seed", "array queries"
+    std::string text;          ///< lines: how it is written, what it means, its default
+    std::string topic;         ///< the page of the manual that has more
+    bool is_sentence = false;  ///< about a word that attn does not have
+};
+
+/// The entries of a word in this order: flags, keys of a request, arrays, model types, and what
+/// other programs call so. A word with leading dashes is a flag. Empty for an unknown word.
 std::vector<HelpEntry> entries_of(const Program& program, const std::string& word,
                                   std::size_t columns);
 
@@ -55,5 +77,12 @@ Completion completion_of(const Program& program, std::string_view line);
 /// attn.1, from the tables of commands and options and from pages of the manual: in roff, for man's
 /// macros. It holds no date: the same program prints the same bytes.
 std::string man_page(const Program& program);
+
+/// The answer of `attn help WORDS`; empty for unknown words.
+std::string help_page(const Program& program, const std::vector<std::string>& words,
+                      std::size_t columns);
+
+/// Writes a page to standard output; on a terminal with the pager of PAGER, or with less.
+void show_page(const std::string& page);
 
 }  // namespace attn::cli

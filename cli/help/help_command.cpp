@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cctype>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -118,8 +119,10 @@ std::vector<std::string_view> all_names(const Program& program) {
 }
 
 std::string list_of_all(const Program& program, std::size_t columns) {
-    std::string page = "attn help WORD shows one of these, or a flag, an array or a model type.\n" +
-                       command_list(program, columns);
+    std::string page =
+        "attn help WORDS shows one of these, or what the manual has of a flag, an array, a "
+        "model\ntype, a name of another library or any other word.\n" +
+        command_list(program, columns);
     page += "\nTopics of the manual:\n";
     for (const Topic& topic : manual)
         if (find_command(program, topic.name) == nullptr)
@@ -145,28 +148,17 @@ std::string entry_page(const std::vector<HelpEntry>& entries) {
     return page + "\nattn help " + entries[0].topic + " has more.\n" + list_of(entries, shown);
 }
 
-/// A command's flags, followed by the page of the same name.
-std::string page_of(const Program& program, const std::string& name, std::size_t columns) {
-    const CommandRow* const command = find_command(program, name);
-    const Topic* const topic = find_topic(name);
-    std::string page = command != nullptr ? full_page(program, *command, columns) : "";
-    if (topic != nullptr)
-        page += (page.empty() ? "" : "\n") +
-                render_text(parse_markdown(topic->text), screen_width(columns));
-    const std::vector<HelpEntry> entries =
-        entries_of(program, name, std::min(columns, std::size_t{100}));
-    return page.empty() ? entry_page(entries) : page + list_of(entries, 0);
-}
-
-/// Fails with what the word is called here, if it is another name.
-void check_other_names(const std::string& name, const std::string& where) {
-    const std::string listed_word = as_listed(without_dashes(name));
-    const auto fail = [&](const std::string& words) {
-        throw Error(ErrorKind::usage, where, "unknown topic; " + words);
-    };
-    const std::string_view key = key_of_other_name(listed_word);
-    if (!key.empty()) fail("expected attn help " + flag_of_key(key));
-    if (const char* const words = explanation_of(listed_word, "")) fail(words);
+/// The best of the sections, with the rows of its tables that have the words, and the next ones.
+std::string section_page(const std::vector<const Section*>& sections, std::string_view words,
+                         std::size_t columns) {
+    constexpr std::size_t most = 4;
+    if (sections.empty()) return "";
+    std::string page =
+        render_text(with_rows(*sections.front(), words).blocks, screen_width(columns)) +
+        "\nattn help " + std::string(sections.front()->topic) + " has more.\n";
+    for (std::size_t i = 1; i < std::min(sections.size(), most); ++i)
+        page += (i == 1 ? "Also: \"" : ", \"") + sections[i]->heading + '"';
+    return sections.size() > 1 ? page + '\n' : page;
 }
 
 [[noreturn]] void fail_unknown_topic(const Program& program, const std::string& name) {
@@ -177,21 +169,68 @@ void check_other_names(const std::string& name, const std::string& where) {
         std::erase_if(known, [&](const std::string& word) { return !word.starts_with("--"); });
     else
         known.insert(known.begin(), names.begin(), names.end());
-    const std::string near = did_you_mean(name, known), where = "attn help " + io::shortened(name);
-    if (name.size() > 1) check_other_names(name, where);
-    throw Error(ErrorKind::usage, where,
-                near.empty() ? "unknown topic; expected a command, page, flag, key, array or model "
-                               "type (attn help lists commands and pages)"
-                             : "unknown topic; did you mean " + near + "?");
+    const std::string near = did_you_mean(name, known);
+    throw Error(ErrorKind::usage, "attn help " + io::shortened(name),
+                near.empty() ? "nothing in the manual; expected a command, page, flag, key, array, "
+                               "model type or another word of the manual (attn help lists commands "
+                               "and pages)"
+                             : "nothing in the manual; did you mean " + near + "?");
 }
+
+/// Itself, in lower case, and with the other mark between words: DeepSeek-V3 is deepseek_v3.
+std::vector<std::string> spellings_of(const std::string& name) {
+    std::string small = name;
+    for (char& c : small) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+    std::vector<std::string> spellings{name, small, small, small};
+    if (!name.starts_with('-')) std::ranges::replace(spellings[2], '-', '_');
+    if (!name.starts_with('-')) std::ranges::replace(spellings[3], '_', '-');
+    return spellings;
+}
+
+std::string joined(const std::vector<std::string>& words) {
+    std::string text;
+    for (const std::string& word : words) text += (text.empty() ? "" : " ") + word;
+    return text;
+}
+
+}  // namespace
+
+std::string help_page(const Program& program, const std::vector<std::string>& words,
+                      std::size_t columns) {
+    const std::string query = joined(words);
+    std::string name = query;  // other names have '_' between words
+    std::ranges::replace(name, ' ', '_');
+    const CommandRow* const command = find_command(program, name);
+    const Section* const section = find_named_section(name);
+    const Topic* const topic = find_row(manual, &Topic::name, name);
+    std::vector<HelpEntry> entries;
+    for (const std::string& spelling : spellings_of(name))
+        if (entries.empty())
+            entries = entries_of(program, spelling, std::min(columns, std::size_t{100}));
+    std::string page = command != nullptr ? full_page(program, *command, columns) + '\n' : "";
+    if (topic != nullptr) {
+        page += render_text(parse_markdown(topic->text), screen_width(columns));
+    } else if (section != nullptr) {
+        if (command == nullptr && !entries.empty() && entries.front().is_sentence) {
+            page = entries.front().text + '\n';
+            entries.erase(entries.begin());
+        }
+        page += section_page({section}, section->heading, columns);
+    } else if (command != nullptr) {
+        page.pop_back();
+    }
+    if (!page.empty()) return page + list_of(entries, 0);
+    page = entry_page(entries);
+    return page.empty() && !name.starts_with('-')
+               ? section_page(find_sections(query), query, columns)
+               : page;
+}
+
+namespace {
 
 int run_help(const Args& args) {
     const std::vector<std::string>& words = args.words;  // may be flags
     const std::size_t columns = io::screen_columns(STDOUT_FILENO);
-    if (words.size() > 1)
-        throw Error(ErrorKind::usage, io::shortened(words[1]),
-                    "unexpected second topic; expected only one, as in attn help " +
-                        io::shortened(words[1]));
     std::string page;
     if (args.has("man")) {
         if (!words.empty())
@@ -201,10 +240,10 @@ int run_help(const Args& args) {
         page = man_page(*args.program);
     } else {
         page = words.empty() ? list_of_all(*args.program, columns)
-                             : page_of(*args.program, words[0], columns);
+                             : help_page(*args.program, words, columns);
     }
-    if (page.empty()) fail_unknown_topic(*args.program, words[0]);
-    io::show(page);
+    if (page.empty()) fail_unknown_topic(*args.program, joined(words));
+    args.has("man") ? io::show(page) : show_page(page);
     return 0;
 }
 
@@ -213,20 +252,24 @@ constexpr Option help_options[] = {
 
 }  // namespace
 
-constexpr CommandRow help_command{.name = "help",
-                                  .summary = "the manual: a page on a command or a topic",
-                                  .examples =
-                                      "  attn help\n"
-                                      "  attn help formats\n"
-                                      "  attn help --rope\n"
-                                      "  attn help --man | man -l -\n",
-                                  .usage =
-                                      "[WORD]\n\nWORD is a command, a page of the manual, a flag, "
-                                      "a key of a request, an array or a "
-                                      "model type;\nwithout it: the list of commands and pages.",
-                                  .own = help_options,
-                                  .explains_flags = true,
-                                  .names = all_names,
-                                  .run = run_help};
+constexpr CommandRow help_command{
+    .name = "help",
+    .summary = "the manual: a page on a command or a topic",
+    .examples =
+        "  attn help\n"
+        "  attn help formats\n"
+        "  attn help --rope\n"
+        "  attn help kv cache\n"
+        "  attn help --man | man -l -\n",
+    .usage =
+        "[WORD...]\n\nWORD is a command, a page of the manual, a flag, "
+        "a key of a request, an array, a model type,\na name of "
+        "another library, or what headings, tables and texts of the "
+        "manual\nmay have, also in several words; without it: the "
+        "list of commands and pages.",
+    .own = help_options,
+    .explains_flags = true,
+    .names = all_names,
+    .run = run_help};
 
 }  // namespace attn::cli

@@ -4,6 +4,9 @@
 
 namespace attn::cli {
 
+extern const char* const attn_version;  // write_version.cmake
+extern const char* const attn_commit;
+
 std::string version_text() {
 #if defined(__clang__)
     const std::string compiler = "Clang " __clang_version__;
@@ -13,7 +16,8 @@ std::string version_text() {
     std::string names = "reference";
     for (const kernels::Kernel* kernel : kernels::supported())
         names += std::string(" ") + kernel->name;
-    return "attn " ATTN_VERSION "\ncompiler: " + compiler + "\nkernels: " + names + "\n";
+    return std::string("attn ") + attn_version + "\ncommit: " + attn_commit +
+           "\ncompiler: " + compiler + "\nkernels: " + names + "\n";
 }
 
 }  // namespace attn::cli

@@ -2,7 +2,9 @@
 #include <array>
 #include <cctype>
 #include <functional>
+#include <map>
 
+#include "cli/args/names.hpp"
 #include "cli/commands.hpp"
 #include "cli/help/help.hpp"
 #include "cli/page/page.hpp"
@@ -59,14 +61,44 @@ std::array<int, 256> letters_of(const std::string& text) {
     return counts;
 }
 
-constexpr std::pair<const char*, const char*> earlier_names[] = {
-    {"hardware", "golden"},     {"exit-codes", "scripts"}, {"schemas", "scripts"},
-    {"environment", "scripts"}, {"shell", "scripts"},      {"security", "scripts"},
-    {"engines", "scaling"},     {"mpi", "scaling"},        {"models", "model"},
-    {"arrays", "requests"},     {"linear", "operator"},    {"speed", "numbers"},
-    {"compare", "check"},       {"partial", "scaling"},    {"pictures", "plot"}};
+/// The table of cli/manual/flags.md: the flags of modes by group, then those of other commands.
+std::string table_of_flags() {
+    const Program& program = attn_program();
+    std::string table = "| | flags |\n|---|---|\n";
+    const auto add = [&](const std::string& group, const std::vector<const Option*>& options) {
+        std::string cell;
+        for (const Option* option : options)
+            cell += (cell.empty() ? "" : ", ") + spelling_of(*option);
+        replace_all(cell, "|", "\\|");
+        replace_all(cell, ", -", "`, `-");
+        table += "| " + group + " | `" + cell + "` |\n";
+    };
+    std::map<std::string_view, std::vector<const Option*>> groups;
+    std::vector<std::string_view> order;
+    for (const Option& option : program.options)
+        if ((option.use & as_flag) != 0) {
+            if (groups[option.group].empty()) order.emplace_back(option.group);
+            groups[option.group].push_back(&option);
+        }
+    for (const std::string_view group : order) add("modes: " + std::string(group), groups[group]);
+    for (const CommandRow* command : program.commands) {
+        std::vector<const Option*> options;
+        if (command->mode == nullptr)
+            for (const ShownOption& shown : taken_options(program, *command))
+                if (shown.group != nullptr) options.push_back(shown.option);
+        if (!options.empty()) add("`attn " + std::string(command->name) + '`', options);
+    }
+    add("every command", {&config_option, &help_option});
+    add("`attn`", {&version_option});
+    return table;
+}
 
 }  // namespace
+
+TEST_CASE("manual: the page of flags has the table of options") {
+    const std::string table = table_of_flags();
+    CHECK_MESSAGE(contains(find_topic("flags")->text, table), "flags.md; expected\n" << table);
+}
 
 TEST_CASE("manual: every page of the manual fits every width, and nothing of it is lost") {
     REQUIRE(manual.size() + 1 == attn::test::manual_pages().size());
@@ -104,14 +136,6 @@ TEST_CASE("manual: every command and every topic has a page, and is in the list"
         CHECK(contains(page, text_page(topic.text, 80)));
         CHECK(contains(list, "\n  " + name + " "));
         CHECK(topic.text.starts_with("# "));
-    }
-}
-
-TEST_CASE("manual: earlier names of pages show the pages that they have joined") {
-    for (const auto& earlier : earlier_names) {
-        CAPTURE(earlier.first);
-        const std::string page = text_page(find_topic(earlier.second)->text, 80);
-        CHECK(contains(run_attn({"help", earlier.first}).out, page));
     }
 }
 
@@ -175,6 +199,84 @@ TEST_CASE("help: a word shows its first entry and lists the others") {
     CHECK(help("inputs").ends_with("\nAlso: array inputs\n"));
     CHECK(help("logsumexp").starts_with("array logsumexp\n    of each query, the natural log"));
     CHECK(contains(help("xlm-roberta"), "--family bert"));
+    CHECK(contains(help("num_heads"), "Called num_heads elsewhere."));
+}
+
+TEST_CASE("help: words that people look up show the section that has them") {
+    std::istringstream lines(
+        attn::test::read_text(attn::test::data_path("../tests/cli/help_words.tsv")));
+    std::size_t count = 0;
+    for (std::string line; std::getline(lines, line);) {
+        const std::size_t tab = line.find('\t');
+        const std::string expected = line.substr(0, tab) + '\n';
+        std::istringstream words(line.substr(tab + 1));
+        for (std::string word; std::getline(words, word, ';'); ++count) {
+            word = word.substr(word.starts_with(' ') ? 1 : 0);
+            const std::string page = help_page(attn_program(), {word}, 80);
+            CAPTURE(word);
+            CAPTURE(page);
+            CHECK((page.starts_with(expected) || contains(page, "\n" + expected)));
+        }
+    }
+    CHECK(count >= 150);
+    // Several words are one, with or without quotes.
+    CHECK(help_page(attn_program(), {"kv", "cache"}, 80) ==
+          help_page(attn_program(), {"kv cache"}, 80));
+}
+
+TEST_CASE("help: every name of the tables is answered, and leads to a section that exists") {
+    std::set<std::string> words{"ATTN_CONFIG", "ATTN_KERNEL",    "COLUMNS",
+                                "NO_COLOR",    "CLICOLOR_FORCE", "PAGER"};
+    for (const NameRow& row : all_other_names) {
+        std::istringstream names{std::string(row.names)};
+        for (std::string name; names >> name;) {
+            CAPTURE(name);
+            if (row.table == "topic") {
+                CHECK(find_named_section(name) != nullptr);
+                CHECK(find_other_name("topic", " " + name + " ") == &row);  // one row has it
+            }
+            if (row.table != "result") words.insert(name);
+        }
+    }
+    for (const std::string& word : words_with_entries(attn_program())) words.insert(word);
+    for (const Section& section : all_sections()) words.insert(section.heading);
+    for (const Option& option : attn_program().options) words.insert(option.key);
+    for (const std::string& word : words) {
+        CAPTURE(word);
+        CHECK(!help_page(attn_program(), {word}, 80).empty());
+    }
+    CHECK(words.size() > 1000);
+}
+
+TEST_CASE(
+    "help: a section is shown, not its page; a long table shows the rows that have the word") {
+    for (const Section& section : all_sections()) {
+        const std::string page = help_page(attn_program(), {section.heading}, 80);
+        CAPTURE(section.heading);
+        CHECK(lines_of(page).size() < 300);
+    }
+    const std::string page = help_page(attn_program(), {"clicolor"}, 80);
+    CHECK(page.starts_with("Environment variables\n"));
+    CHECK(contains(page, "CLICOLOR_FORCE"));
+    CHECK_FALSE(contains(page, "ATTN_KERNEL"));
+}
+
+TEST_CASE("help: on a terminal a page is read in the pager, elsewhere it is written") {
+    attn::test::write_text("pager", "#!/bin/sh\nsed s/^/paged:/\n");
+    std::filesystem::permissions("pager", std::filesystem::perms::owner_all);
+    const std::string plain = run_attn({"help", "seed"}).out;
+    const auto on_terminal = [](const char* pager) {
+        setenv("PAGER", pager, 1);
+        std::string shown = attn::test::run_on_terminal({"help", "seed"}).out;
+        std::erase(shown, '\r');
+        return shown;
+    };
+    CHECK(plain.starts_with("flag --seed\n"));
+    CHECK(on_terminal("./pager").starts_with("paged:flag --seed\npaged:    -s, --seed N\n"));
+    for (const char* pager : {"cat", "", "exit 0; cat", "./no-such-pager 2>/dev/null"})
+        CHECK(on_terminal(pager) == (pager[0] == 'e' ? "" : plain));
+    CHECK(run_attn({"help", "seed"}).out == plain);
+    unsetenv("PAGER");
 }
 
 }  // namespace help_test

@@ -107,8 +107,9 @@ TEST_CASE("manual: the notebooks' commands give the notebooks' numbers, all of t
     CHECK(std::count(are_expected.begin(), are_expected.end(), false) == 0);
 }
 
-TEST_CASE("readme: each screen is what its command prints") {
-    const std::string text = read_text(data_path("../README.md"));
+TEST_CASE("readme: each screen, and each of the page start, is what its command prints") {
+    const std::string text =
+        read_text(data_path("../README.md")) + read_text(data_path("../cli/manual/start.md"));
     std::filesystem::create_directory_symlink(data_path(""), "data");
     const std::size_t count =
         for_each_screen(text, [](const std::string& command, const std::string& printed) {
