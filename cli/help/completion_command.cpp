@@ -48,11 +48,9 @@ Completion values_of(const Option& option, const std::string& start, const std::
         return values;
     }
     const auto is_capital = [](char c) { return c >= 'A' && c <= 'Z'; };
-    const bool is_free =
-        option.field.kind != FieldKind::choice && std::ranges::any_of(argument, is_capital);
-    std::istringstream names(is_free ? "" : argument);
+    std::istringstream names(argument);
     for (std::string name; std::getline(names, name, '|');)
-        values.words.emplace_back(start + name, "");
+        if (std::ranges::none_of(name, is_capital)) values.words.emplace_back(start + name, "");
     return values;
 }
 

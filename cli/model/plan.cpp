@@ -216,9 +216,14 @@ io::Report ModelPlan::run(
             append_to(labelled.tokens);
         if (!decoder_tokens.empty()) append_to(decoder_tokens);
     }
-    return make_model_report(labelled, path_,
-                             head_of_model(labelled, path_, model_, question_, decoder_tokens),
-                             question_, decoder_tokens, std::move(result), std::move(text), pool);
+    io::Report report = make_model_report(
+        labelled, path_, head_of_model(labelled, path_, model_, question_, decoder_tokens),
+        question_, decoder_tokens, std::move(result), std::move(text), pool);
+    if (const NamedArray* next = array_named("next_tokens", report.arrays)) {
+        const auto& ids = std::get<Array<std::int64_t>>(next->values);
+        report.rank_labels = readable_pieces(files_.pieces_of({ids.begin(), ids.end()}));
+    }
+    return report;
 }
 
 void ModelPlan::pass_layers_on(std::function<void(NamedArray array)> take) {

@@ -80,6 +80,14 @@ void add_absent(std::vector<NamedArray>& arrays, const std::vector<std::size_t>&
     std::move(absent.begin(), absent.end(), std::back_inserter(arrays));
 }
 
+/// The tokens that were appended, for tables, which label them by their text.
+NamedArray generated_array(const std::vector<std::uint64_t>& ids, bool has_texts) {
+    Array<std::int64_t> values = Array<std::int64_t>::from_shape({ids.size()});
+    std::ranges::transform(ids, values.begin(),
+                           [](std::uint64_t id) { return static_cast<std::int64_t>(id); });
+    return {"generated", std::move(values), {has_texts ? "new_tokens" : "count"}};
+}
+
 }  // namespace
 
 HeadMembers head_of_model(const Request& request, const std::string& path,
@@ -134,9 +142,21 @@ io::Report make_model_report(const Request& request, const std::string& path, He
     const std::vector<std::uint64_t>& heads = request.settings.head;
     report.masked_of =
         masked_in_layers(std::move(masks), question.layers, {heads.begin(), heads.end()});
+    const bool has_decoder = !question.decoder_ids.empty();
+    if (request.format->name == std::string_view("table") && !result.generated.empty()) {
+        const bool has_texts = !(has_decoder ? decoder_tokens : request.tokens).empty();
+        arrays.insert(arrays.begin(), generated_array(result.generated, has_texts));
+    }
     report.arrays = std::move(arrays);
-    report.query_labels = report.key_labels = readable_pieces(request.tokens);
-    if (!question.decoder_ids.empty()) report.decoder_labels = readable_pieces(decoder_tokens);
+    const auto labels = [&](const Labels& pieces, std::vector<std::uint64_t> ids, bool goes_on) {
+        if (!pieces.empty() || ids.empty() || request.format->one_array)
+            return readable_pieces(pieces);
+        if (goes_on) ids.insert(ids.end(), result.generated.begin(), result.generated.end());
+        return ids_as_labels(ids);
+    };
+    report.query_labels = report.key_labels =
+        labels(request.tokens, question.input.ids, !has_decoder);
+    if (has_decoder) report.decoder_labels = labels(decoder_tokens, question.decoder_ids, true);
     report.layers = question.layers;
     report.heads.assign(heads.begin(), heads.end());
     report.workers = &workers;

@@ -137,4 +137,10 @@ std::vector<std::string> readable_pieces(std::vector<std::string> pieces) {
     return pieces;
 }
 
+std::vector<std::string> ids_as_labels(const std::vector<std::uint64_t>& ids) {
+    std::vector<std::string> labels;
+    for (const std::uint64_t id : ids) labels.push_back(std::to_string(id));
+    return labels;
+}
+
 }  // namespace attn::cli

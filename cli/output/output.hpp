@@ -191,4 +191,7 @@ std::vector<std::string> write_outputs(Answer answer, ThreadPool& workers);
 /// they are.
 std::vector<std::string> readable_pieces(std::vector<std::string> pieces);
 
+/// Token ids as labels, for models without a tokenizer.
+std::vector<std::string> ids_as_labels(const std::vector<std::uint64_t>& ids);
+
 }  // namespace attn::cli

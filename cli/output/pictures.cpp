@@ -53,6 +53,11 @@ bool can_be_drawn(const NamedArray& array) {
     return rank >= 2 && rank <= (has_layers ? 6 : 5);
 }
 
+std::string text_of_draws(const Plan& plan, const std::string& seed) {
+    if (plan.projects) return "  random parameters, seed " + seed;
+    return plan.config.dropout > 0 ? "  seed " + seed : "";
+}
+
 const io::PictureFormat& picture_format(const std::string& path, const std::string& where) {
     return *format_of_name(io::picture_formats, {path, where, "names no format of pictures"}, true);
 }
@@ -81,9 +86,22 @@ std::vector<const NamedArray*> arrays_to_draw(const io::Report& report,
     const auto find = [&](const std::string& name) {
         return std::ranges::find(drawable, name, &NamedArray::name);
     };
+    const NamedArray* flat =
+        drawable.empty() && !report.arrays.empty() ? &report.arrays.front() : nullptr;
+    for (const std::string& name : named)
+        if (const NamedArray* array = array_named(name, report.arrays);
+            array != nullptr && !can_be_drawn(*array))
+            flat = array;
+    if (flat != nullptr)
+        throw Error(
+            ErrorKind::usage, where,
+            flat->name + " " + shape_text(io::shape_of(*flat)) + " has " +
+                (flat->axes.size() == 1 ? "one axis"
+                                        : std::to_string(flat->axes.size()) + " axes") +
+                " and cannot be drawn; expected an array of 2 to 5 axes" +
+                (drawable.empty() ? "" : ": " + io::comma_list(drawable, &NamedArray::name)));
     if (drawable.empty())
-        throw Error(ErrorKind::usage, where,
-                    "there is no array of rank 2 to 5; expected one among those that are emitted");
+        throw Error(ErrorKind::usage, where, "there is no array to draw; expected one");
     for (const std::string& name : named) {
         if (name == "all" && named.size() == 1) return drawable;
         const auto of_layer = io::split_layer_name(name);

@@ -27,13 +27,15 @@
 namespace attn::cli {
 namespace {
 
-/// The origin of the parameters in titles of pictures: "  seed 123", "  gpt2 layer 3".
-std::string parameters_origin(const Request& request) {
+/// The origin of the parameters in titles of pictures: "  random parameters, seed 123", "  gpt2
+/// layer 3".
+std::string parameters_origin(const Request& request, const Plan& plan) {
     const auto weights = request.operand_files.find("weights");
     if (weights == request.operand_files.end()) {
         const Seed& seed = request.settings.seed;
-        return "  seed " + (seed.negative ? std::to_string(static_cast<std::int64_t>(seed.bits))
-                                          : std::to_string(seed.bits));
+        return text_of_draws(plan, seed.negative
+                                       ? std::to_string(static_cast<std::int64_t>(seed.bits))
+                                       : std::to_string(seed.bits));
     }
     const std::string layer = request.layer ? "  layer " + std::to_string(*request.layer) : "";
     return "  " + io::last_part(weights->second) + layer;
@@ -69,7 +71,8 @@ io::Report make_report(const Request& request, const Plan& plan, Result result,
                        ThreadPool& workers) {
     io::Report report;
     report.title_start = std::string(row_of(plan.config.mode).name) + "  ";
-    report.title_end = parameters_origin(request);
+    report.title_end = parameters_origin(request, plan);
+    report.has_dropout = plan.config.dropout > 0;
     report.head = head_of(request, plan);
     report.arrays = std::move(result.arrays);
     if (request.format->one_array) {

@@ -69,14 +69,28 @@ void take_labels(io::Report& report, const io::ResultView& result, const std::op
     report.key_labels = std::move(labels.keys);
 }
 
-/// The source of a layer's parameters, as pictures show it: "  seed 123", "  gpt2 layer 3".
-std::string origin_of(const json& config) {
+/// The source of a layer's parameters, as pictures show it: "  random parameters, seed 123",
+/// "  gpt2 layer 3".
+std::string origin_of(const json& config, const std::optional<Plan>& plan) {
     const json weights = member(config, "weights"), layer = member(config, "layer"),
                seed = member(config, "seed");
-    if (weights.is_null()) return seed.is_null() ? "" : "  seed " + seed.dump();
+    if (weights.is_null()) return seed.is_null() || !plan ? "" : text_of_draws(*plan, seed.dump());
     const std::string model =
         weights.is_string() ? "  " + io::last_part(weights.get<std::string>()) : "";
     return model + (layer.is_null() ? "" : "  layer " + layer.dump());
+}
+
+/// The model and the texts of statistics, in titles: "scan of bert, 2 texts  entropy (6, 12)
+/// model 5452d281df3e49b8, 12 tokens".
+void take_corpus(io::Report& report, const io::ResultHead& head) {
+    const json type = member(*head.config, "model_type"),
+               digest = member(*head.config, "model_digest"), texts = member(*head.corpus, "texts"),
+               tokens = member(*head.corpus, "tokens");
+    if (!type.is_string() || !digest.is_string() || !texts.is_number() || !tokens.is_number())
+        return;
+    report.title_start = head.mode + " of " + type.get<std::string>() + ", " + texts.dump() +
+                         (texts == 1 ? " text  " : " texts  ");
+    report.title_end = "  model " + digest.get<std::string>() + ", " + tokens.dump() + " tokens";
 }
 
 /// What a model's result states besides its arrays.
@@ -84,12 +98,27 @@ void take_model_head(io::Report& report, const io::ResultHead& head, const Namin
     const json name = member(*head.config, "model");
     if (name.is_string()) report.title_end = "  " + io::last_part(name.get<std::string>());
     report.heads = io::unsigned_list(member(*head.config, "head")).value_or(report.heads);
+    // Those of a model without a tokenizer are labelled by their ids.
+    const auto labels = [&](const std::optional<std::vector<std::string>>& pieces, const char* key,
+                            bool goes_on) {
+        if (pieces) return readable_pieces(*pieces);
+        auto ids =
+            io::unsigned_list(member(*head.config, key)).value_or(std::vector<std::size_t>());
+        const NamedArray* more = goes_on ? array_named("generated", report.arrays) : nullptr;
+        if (more != nullptr && !ids.empty())
+            std::visit(
+                [&](const auto& values) {
+                    for (const auto id : values) ids.push_back(static_cast<std::size_t>(id));
+                },
+                more->values);
+        return ids_as_labels(ids);
+    };
+    const bool has_decoder = head.has_decoder();
     report.query_labels =
-        given.tokens.empty() ? readable_pieces(head.tokens.value_or(given.tokens)) : given.tokens;
+        given.tokens.empty() ? labels(head.tokens, "token_ids", !has_decoder) : given.tokens;
     report.key_labels = given.context_tokens.empty() ? report.query_labels : given.context_tokens;
-    if (head.has_decoder() && given.tokens.empty())
-        report.decoder_labels =
-            readable_pieces(head.decoder_tokens.value_or(std::vector<std::string>()));
+    if (has_decoder && given.tokens.empty())
+        report.decoder_labels = labels(head.decoder_tokens, "decoder_ids", true);
     report.layers = given.layers.empty() ? head.layer_numbers : given.layers;
 }
 
@@ -173,7 +202,9 @@ io::Report read_report(const io::ResultView& result, const std::optional<Plan>& 
     }
     if (!labels.note.empty()) notes.push_back(std::move(labels.note));
     if (!head.mode.empty()) report.title_start = head.mode + "  ";
-    report.title_end = origin_of(*head.config);
+    report.title_end = origin_of(*head.config, plan);
+    if (head.mode == scan_mode) take_corpus(report, head);
+    report.has_dropout = plan && plan->config.dropout > 0;
     if (plan) report.first_query = plan->first_query;
     if (plan) report.heads = plan->shown.heads;
     if (is_model)

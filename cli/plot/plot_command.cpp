@@ -162,8 +162,11 @@ int run_plot(const Args& args) {
     request.output = args.text("output").value_or("");
     if (args.has("output") && request.output.empty()) args.fail("output");
     if (const auto list = args.text("array")) request.arrays = split_list(*list);
-    if (const auto scale = args.place("color_scale"))
-        request.scale = io::color_scale_names[*scale].first;
+    if (const auto text = args.text("color_scale")) {
+        const auto scale = io::color_scale_of(*text);
+        if (!scale) args.fail("color_scale");
+        request.scale = *scale;
+    }
     if (const auto axes = args.text("axes")) {
         if (axes->empty()) args.fail("axes");
         request.axes_list = *axes;
@@ -222,7 +225,8 @@ constexpr Option plot_options[] = {
      .argument = "TEXT",
      .help = "the picture's title (default: from the result)"},
     {.key = "color_scale",
-     .field = choice_among<io::color_scale_names>,
+     .limits = {.expected = io::color_scale_expected},
+     .argument = io::color_scale_argument,
      .help = io::color_scale_help},
 };
 

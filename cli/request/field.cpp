@@ -229,6 +229,14 @@ std::string take_store(Request& request, const json& value, const Limits&) {
     return problem;
 }
 
+std::string take_color_scale(Request& request, const json& value, const Limits&) {
+    const auto scale =
+        io::color_scale_of(value.is_string() ? value.get<std::string>() : value.dump());
+    if (!scale) return std::string("invalid value; expected ") + io::color_scale_expected;
+    request.color_scale = scale;
+    return {};
+}
+
 std::string take_rows(Request& request, const json& value, const Limits& limits) {
     json range = value;
     if (value.is_string()) {

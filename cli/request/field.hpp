@@ -111,6 +111,15 @@ inline constexpr Field store_field{.kind = FieldKind::string,
                                            append_field(json, io::text_of(*request.store));
                                    }};
 
+/// The name of a scale of colours, or the value of full colour, as text.
+std::string take_color_scale(Request& request, const nlohmann::json& value, const Limits& limits);
+inline constexpr Field color_scale_field{.kind = FieldKind::number,
+                                         .set = take_color_scale,
+                                         .append = [](std::string& json, const Request& request) {
+                                             if (request.color_scale)
+                                                 append_field(json, text_of(*request.color_scale));
+                                         }};
+
 /// A range of rows: "A:B", or a list of both; B is excluded.
 std::string take_rows(Request& request, const nlohmann::json& value, const Limits& limits);
 inline constexpr Field rows_field{.kind = FieldKind::integers,

@@ -310,7 +310,7 @@ constexpr Option table[] = {
      "draw as .svg, .png or .html, by the name (default none)", as_flag | in_model},
     {"plot_array", pictures, all_modes, field_of<&R::plot_array>, names, "LIST",
      "emitted arrays to draw, or all (default attention_weights; html: all)", as_flag | in_model},
-    {"color_scale", pictures, all_modes, among<io::color_scale_names, &R::color_scale>, {}, "",
+    {"color_scale", pictures, all_modes, color_scale_field, {}, io::color_scale_argument,
      io::color_scale_help, as_flag | in_model},
 
     {"dtype", numerics, all_modes, setting_among<dtype_names, &S::dtype>, {}, "",

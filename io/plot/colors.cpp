@@ -1,5 +1,8 @@
 #include "io/plot/colors.hpp"
 
+#include "io/read/number_array.hpp"
+#include "io/text/number_text.hpp"
+
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -191,10 +194,12 @@ bool is_scientific(double full) {
     return full <= 0.001 || full >= 1e5;
 }
 
+constexpr const char* more = " and more";
+
 /// The ends, and the ticks between them that do not overlap on the narrowest bar, of this many
 /// characters; at its ends the labels are moved inside.
 std::vector<ScaleTick> spaced(const std::vector<ScaleTick>& ticks, double low) {
-    constexpr double narrowest = 160.0 / 7;
+    constexpr double narrowest = 304.0 / 7;
     const auto begin_of = [&](const ScaleTick& tick) {
         const auto wide = static_cast<double>(tick.text.size());
         const double place = narrowest * (tick.position - low) / (1 - low);
@@ -214,18 +219,47 @@ std::vector<ScaleTick> spaced(const std::vector<ScaleTick>& ticks, double low) {
 }
 
 /// Ticks above 0 on both sides of it; if some overlap, only the ends and 0.
-std::vector<ScaleTick> on_both_sides(const std::vector<ScaleTick>& above) {
+std::vector<ScaleTick> on_both_sides(const std::vector<ScaleTick>& above, const Beyond& beyond) {
     std::vector<ScaleTick> both;
     both.reserve(2 * above.size() + 1);
     for (auto tick = above.rbegin(); tick != above.rend(); ++tick)
         both.push_back({-tick->position, "-" + tick->text});
     both.push_back({0, "0"});
     both.insert(both.end(), above.begin(), above.end());
+    if (beyond.below) both.front().text += " and less";
+    if (beyond.above) both.back().text += more;
     if (spaced(both, -1).size() == both.size()) return both;
     return {both.front(), both[above.size()], both.back()};
 }
 
+/// The value of even ticks that is next above, if it can be represented.
+double round_above(double full) {
+    const double round = value_of(steps_to(full));
+    return std::isfinite(round) && round >= full ? round : full;
+}
+
+/// The value that one in `parts` is below.
+double part_below(std::vector<double>& values, std::ptrdiff_t parts) {
+    const auto place = values.begin() + std::ssize(values) / parts;
+    std::nth_element(values.begin(), place, values.end());
+    return *place;
+}
+
 }  // namespace
+
+std::optional<ColorScale> color_scale_of(std::string_view text) {
+    for (const auto& [scale, name] : color_scale_names)
+        if (text == name) return scale;
+    const ParsedNumber number = parse_loose_number(text);
+    const bool is_one = !text.empty() && number.length == text.size() && number.value > 0;
+    if (!is_one || !std::isfinite(number.value)) return {};
+    return ColorScale::up_to(number.value);
+}
+
+std::string text_of(const ColorScale& scale) {
+    if (scale.kind == ColorScale::given) return number_text(scale.full);
+    return std::string(name_of(color_scale_names, scale));
+}
 
 Magnitudes::Magnitudes() : counts_(std::size_t{1} << (11 + counted_bits), 0) {}
 
@@ -255,32 +289,31 @@ double Magnitudes::robust(bool is_diverging) const {
         }
     if (!row_peaks_.empty()) {
         std::vector<double> peaks = row_peaks_;
-        const auto middle = peaks.begin() + std::ssize(peaks) / 2;
-        std::nth_element(peaks.begin(), middle, peaks.end());
-        full = std::max(full, *middle / 10);
-        if (is_diverging) full = std::min(full, 3 * *middle);
+        const double middle = part_below(peaks, 2);
+        full = std::max(full, middle / 10);
+        if (is_diverging) full = std::min(full, 3 * middle);
     }
     if (full == 0) full = peak_;
-    if (full == 0) return 1;
-    const double round = value_of(steps_to(full));
-    return std::isfinite(round) && round >= full ? round : full;
+    return full == 0 ? 1 : round_above(full);
 }
 
-bool Magnitudes::leaves_rows_dark(double full) const {
+double Magnitudes::shared() const {
+    std::vector<double> medians;  // of each matrix's rows
     for (std::size_t i = 0; i < begins_.size(); ++i) {
-        const auto at = [&](std::size_t matrix) {
-            const std::size_t end = row_peaks_.size();
-            return row_peaks_.begin() +
-                   static_cast<std::ptrdiff_t>(matrix < begins_.size() ? begins_[matrix] : end);
-        };
-        const auto dark =
-            std::count_if(at(i), at(i + 1), [&](double peak) { return peak < full / 3; });
-        if (3 * dark > at(i + 1) - at(i)) return true;
+        const std::size_t end = i + 1 < begins_.size() ? begins_[i + 1] : row_peaks_.size();
+        std::vector<double> peaks(row_peaks_.begin() + static_cast<std::ptrdiff_t>(begins_[i]),
+                                  row_peaks_.begin() + static_cast<std::ptrdiff_t>(end));
+        if (!peaks.empty()) medians.push_back(part_below(peaks, 2));
     }
-    return false;
+    const double full = robust(false);
+    if (medians.empty()) return full;
+    constexpr double reaches_one = 0.5, visible = 0.2;  // relative to full colour
+    const double pale = part_below(medians, 10);
+    if (full >= reaches_one && full <= 1 && pale >= visible) return 1;
+    return std::min(full, round_above(pale / visible / 2));
 }
 
-std::vector<ScaleTick> even_ticks(double full, bool is_diverging) {
+std::vector<ScaleTick> even_ticks(double full, bool is_diverging, const Beyond& beyond) {
     const Steps steps = steps_to(full);
     const bool plain = !is_scientific(full);
     const auto text_at = [&](int step) {
@@ -292,7 +325,7 @@ std::vector<ScaleTick> even_ticks(double full, bool is_diverging) {
     std::vector<ScaleTick> ticks{{0, "0"}};
     for (int step = 1; step < steps.count; ++step)
         if (step < whole) ticks.push_back({step / whole, text_at(step)});
-    ticks.push_back({1, end});
+    ticks.push_back({1, end + (beyond.above && !is_diverging ? more : "")});
     if (!is_diverging) return spaced(ticks, 0);
     // At most one tick between 0 and each end, the half of a round number.
     const auto is_half = [](const ScaleTick& tick) {
@@ -305,7 +338,7 @@ std::vector<ScaleTick> even_ticks(double full, bool is_diverging) {
                      {0.5, round_text(5 * steps.count * steps.digit, steps.exponent - 1, !plain)});
     else if (inside != ticks.end())
         above.insert(above.begin(), *inside);
-    return on_both_sides(above);
+    return on_both_sides(above, beyond);
 }
 
 std::vector<ScaleTick> log_ticks(double full, bool is_diverging) {
@@ -318,7 +351,7 @@ std::vector<ScaleTick> log_ticks(double full, bool is_diverging) {
         const bool plain = exponent >= -2 && exponent < 4;
         ticks.push_back({std::clamp(position, 0.0, 1.0), round_text(1, exponent, !plain)});
     }
-    return is_diverging ? on_both_sides(ticks) : spaced(ticks, 0);
+    return is_diverging ? on_both_sides(ticks, {}) : spaced(ticks, 0);
 }
 
 std::string rounded_text(double value) {

@@ -3,8 +3,10 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/base/names.hpp"
@@ -30,8 +32,9 @@ Color color_at(double position, bool is_diverging);
 /// Black or white, whichever has more contrast on `ground`.
 Color ink_on(const Color& ground);
 
-/// The colours of masked cells and of cells without a number.
+/// The colours of masked cells, of cells that dropout set to 0, and of cells without a number.
 inline constexpr Color masked_ground{0xf0, 0xf0, 0xf0};
+inline constexpr Color dropped_ground{0xa0, 0xa0, 0xa0};
 inline constexpr Color no_number{0xff, 0x00, 0xff};
 
 /// "#1f9e89".
@@ -41,9 +44,21 @@ std::string hex_text(const Color& color);
 
 /// The value of full colour. robust: a value that few cells exceed; row: the largest of each row;
 /// fixed: 1, or the largest magnitude of arrays with two signs; global: the largest of all; log:
-/// the same, with equal steps for equal ratios. automatic is robust or row, depending on the
-/// numbers, and global for statistics of queries, keys or heads.
-enum class ColorScale { automatic, robust, row, fixed, global, log };
+/// the same, on a logarithmic scale; given: `full`. automatic is fixed, or another value that
+/// depends on the numbers, and global for statistics of queries, keys or heads.
+struct ColorScale {
+    enum Kind : std::uint8_t { automatic, robust, row, fixed, global, log, given };
+    Kind kind = automatic;
+    double full = 0;
+
+    constexpr ColorScale(Kind of = automatic) : kind(of) {}
+    static constexpr ColorScale up_to(double value) {
+        ColorScale scale(given);
+        scale.full = value;
+        return scale;
+    }
+    friend bool operator==(const ColorScale&, const ColorScale&) = default;
+};
 inline constexpr Names<ColorScale, 6> color_scale_names{{{ColorScale::automatic, "auto"},
                                                          {ColorScale::robust, "robust"},
                                                          {ColorScale::row, "row"},
@@ -51,10 +66,19 @@ inline constexpr Names<ColorScale, 6> color_scale_names{{{ColorScale::automatic,
                                                          {ColorScale::global, "global"},
                                                          {ColorScale::log, "log"}}};
 
+/// A name of the table, or a positive number; nothing for another text.
+std::optional<ColorScale> color_scale_of(std::string_view text);
+
+/// The text that color_scale_of reads.
+std::string text_of(const ColorScale& scale);
+
+inline constexpr const char* color_scale_argument = "auto|robust|row|fixed|global|log|MAX";
+inline constexpr const char* color_scale_expected =
+    "auto, robust, row, fixed, global, log or a number above 0";
 inline constexpr const char* color_scale_help =
-    "the value of full colour; robust: the value that 2 % of the cells exceed; row: the largest of "
-    "the row; auto: robust, or row where many rows of a matrix would be dark; fixed: 1 (of scores "
-    "the largest); global: the largest of all; log: the same, with equal steps for equal ratios "
+    "the value of full colour; auto: 1 where the weights reach it, else a smaller one; robust: the "
+    "value that 2 % of the cells exceed; row: the largest of the row; fixed: 1 (of scores the "
+    "largest); global: the largest of all; log: the same, on a logarithmic scale; or a number "
     "(default auto)";
 
 /// Ratios that a logarithmic scale shows: four powers of ten.
@@ -85,8 +109,10 @@ public:
     /// matrices have fewer than a hundred cells. 1 if all are 0.
     double robust(bool is_diverging) const;
 
-    /// Whether a matrix has no cell above a third of `full` in more than a third of its rows.
-    bool leaves_rows_dark(double full) const;
+    /// The value of full colour of numbers from 0 up, the same for all matrices: 1 where the
+    /// numbers reach it and most rows of nearly every matrix remain visible; otherwise robust, or
+    /// less for that.
+    double shared() const;
 
     double peak() const { return peak_; }
 
@@ -98,9 +124,14 @@ private:
     double peak_ = 0;
 };
 
+/// Whether some numbers are above full colour, and below its negative: these are drawn as the ends.
+struct Beyond {
+    bool above = false, below = false;
+};
+
 /// From 0 to `full`, which is above 0, or from -full to full: 3 to 6 ticks, with numbers as round
-/// as possible inside and at the ends.
-std::vector<ScaleTick> even_ticks(double full, bool is_diverging);
+/// as possible inside and at the ends: "0.6 and more".
+std::vector<ScaleTick> even_ticks(double full, bool is_diverging, const Beyond& beyond = {});
 
 /// At powers of ten from full / log_range to `full`.
 std::vector<ScaleTick> log_ticks(double full, bool is_diverging);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <span>
 #include <utility>
 
 #include "core/base/error.hpp"
@@ -47,6 +48,7 @@ ArrayColors colors_of_array(const NamedArray& array) {
 
 std::string axis_text(std::string_view axis) {
     if (axis == "q_len") return "query";
+    if (axis == "heads") return "head";
     if (axis == "kv_len") return "key";
     if (axis == "tokens") return "token";
     return std::string(axis);
@@ -64,12 +66,24 @@ std::string subject_of(const std::string& array, bool is_weights, bool of_words)
     return words;
 }
 
+/// "batch 0, head 3": the place of a number on these axes.
+std::string place_text(std::span<const PanelAxis> axes, std::size_t number) {
+    std::string text;
+    for (auto axis = axes.rbegin(); axis != axes.rend(); ++axis) {
+        const std::string part = axis->label(number % axis->size);
+        text = text.empty() ? part : part + ", " + text;
+        number /= axis->size;
+    }
+    return text;
+}
+
 class Builder {
 public:
     Builder(const Report& report, const NamedArray& array, const IsMasked& is_masked,
             const HeatMapLimits& limits)
         : report_(report), array_(array), is_masked_(array, is_masked, report.first_query),
-          limits_(limits), shape_(shape_of(array)), colors_(colors_of_array(array)) {}
+          limits_(limits), shape_(shape_of(array)), colors_(colors_of_array(array)),
+          may_be_dropped_(report.has_dropout && array.name == "attention_weights") {}
 
     HeatMap build(ColorScale scale) {
         const std::size_t rank = shape_.size();
@@ -119,12 +133,10 @@ public:
             array_.values);
         map_.peak = magnitudes_.peak();
         map_.robust = magnitudes_.robust(map_.is_diverging);
-        const bool by_row =
-            !map_.is_diverging && map_.columns > 1 && magnitudes_.leaves_rows_dark(map_.robust);
         // Statistics have few cells, and the largest values matter most.
-        map_.automatic = holds_statistics(array_) ? ColorScale::global
-                         : by_row                 ? ColorScale::row
-                                                  : ColorScale::robust;
+        map_.automatic = holds_statistics(array_) ? ColorScale(ColorScale::global)
+                         : map_.is_diverging      ? ColorScale(ColorScale::robust)
+                                                  : ColorScale::up_to(magnitudes_.shared());
         return std::move(map_);
     }
 
@@ -185,21 +197,10 @@ private:
         return text.empty() ? text : ": " + text;
     }
 
-    /// "batch 0, head 3".
-    std::string panel_title(std::size_t panel) const {
-        std::string title;
-        for (auto axis = map_.panel_axes.rbegin(); axis != map_.panel_axes.rend(); ++axis) {
-            const std::string part = axis->label(panel % axis->size);
-            title = title.empty() ? part : part + ", " + title;
-            panel /= axis->size;
-        }
-        return title;
-    }
-
     template <class T>
     void add_panel(const T* values, std::size_t number) {
         HeatPanel panel;
-        panel.title = panel_title(number);
+        panel.title = place_text(map_.panel_axes, number);
         panel.values.assign(map_.rows * map_.columns, 0);
         panel.row_peak.assign(map_.rows, 0);
         std::vector<std::uint8_t> masked(map_.rows * map_.columns, 0);
@@ -215,10 +216,14 @@ private:
                 masked[cell] = is_empty ? 1 : 0;
                 any_masked = any_masked || is_empty;
                 if (is_empty) continue;
-                if (std::isfinite(value))
-                    seen.push_back(std::abs(value));
-                else
+                if (!std::isfinite(value)) {
                     map_.has_no_number = true;
+                    continue;
+                }
+                seen.push_back(std::abs(value));
+                map_.largest = std::max(map_.largest, value);
+                map_.smallest = std::min(map_.smallest, value);
+                map_.has_dropped = map_.has_dropped || (value == 0 && may_be_dropped_);
             }
             magnitudes_.add_row(seen, map_.columns == 1);
             if (!seen.empty()) panel.row_peak[row] = *std::ranges::max_element(seen);
@@ -260,6 +265,7 @@ private:
     const HeatMapLimits& limits_;
     std::vector<std::size_t> shape_;
     ArrayColors colors_;
+    bool may_be_dropped_;
     std::size_t rows_ = 0, columns_ = 0;
     HeatMap map_;
     Magnitudes magnitudes_;
@@ -288,7 +294,8 @@ bool holds_weights(const NamedArray& array) {
 
 HeatMap::RowScale HeatMap::row_scale(std::size_t panel, std::size_t row) const {
     const double full = full_color(asked);
-    return {full == 0 ? panels[panel].row_peak[row] : full, is_diverging, asked == ColorScale::log};
+    return {full == 0 ? panels[panel].row_peak[row] : full, is_diverging,
+            asked.kind == ColorScale::log};
 }
 
 double HeatMap::RowScale::position(double value) const {
@@ -300,8 +307,10 @@ double HeatMap::RowScale::position(double value) const {
 }
 
 double HeatMap::full_color(ColorScale of) const {
-    switch (resolved(of)) {
+    const ColorScale scale = resolved(of);
+    switch (scale.kind) {
         case ColorScale::row: return 0;
+        case ColorScale::given: return scale.full;
         case ColorScale::robust: return robust;
         case ColorScale::fixed:
             if (!is_diverging) return 1;
@@ -313,18 +322,29 @@ double HeatMap::full_color(ColorScale of) const {
 
 std::vector<ScaleTick> HeatMap::ticks_of(ColorScale of) const {
     const double full = full_color(of);
-    if (of == ColorScale::log) return log_ticks(full, is_diverging);
-    if (full > 0) return even_ticks(full, is_diverging);
-    if (is_diverging) return {{-1, "-largest"}, {0, "0"}, {1, "largest"}};
-    return {{0, "0"}, {0.5, "half"}, {1, "largest"}};
+    if (of.kind == ColorScale::log) return log_ticks(full, is_diverging);
+    if (full > 0) return even_ticks(full, is_diverging, {largest > full, smallest < -full});
+    if (is_diverging) return {{-1, "-100 %"}, {0, "0"}, {1, "100 %"}};
+    return {{0, "0"}, {0.5, "50 %"}, {1, "100 %"}};
 }
 
 std::string HeatMap::words_of(ColorScale of) const {
     const double full = full_color(of);
-    if (full == 0) return "full colour: the largest of each row";
-    const std::string words = "full colour: " + even_ticks(full, false).back().text;
-    if (of == ColorScale::log) return words + ", equal steps for equal ratios";
-    return peak > full ? words + " and more" : words;
+    if (full == 0) return "full colour: the largest of each row, " + row_peaks_text();
+    const std::string top = even_ticks(full, false, {peak > full}).back().text;
+    return (of.kind == ColorScale::log ? "logarithmic scale up to " : "full colour: ") + top;
+}
+
+std::string HeatMap::row_heading(std::size_t group) const {
+    return place_text(std::span(panel_axes).first(panel_axes.size() - 1), group);
+}
+
+std::string HeatMap::row_peaks_text() const {
+    double least = peak;
+    for (const HeatPanel& panel : panels)
+        for (const double of_row : panel.row_peak)
+            if (of_row > 0) least = std::min(least, of_row);
+    return rounded_text(least) + (least < peak ? " to " + rounded_text(peak) : "");
 }
 
 std::string HeatMap::number_text(double value) const {

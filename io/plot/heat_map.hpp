@@ -31,6 +31,9 @@ struct PanelAxis {
     }
 };
 
+/// A cell that dropout set to 0, in words; the weight of a far key may be 0 without it.
+inline constexpr const char* dropped_words = "0 after dropout";
+
 /// The matrices of one array: heads side by side, batch entries below each other.
 struct HeatMap {
     std::string array;                  ///< "attention_weights"
@@ -50,15 +53,24 @@ struct HeatMap {
 
     bool is_diverging = false;  ///< colours diverge from 0; otherwise they go from 0 up
     ColorScale asked = ColorScale::automatic;
-    ColorScale automatic = ColorScale::robust;       ///< or row: the resolved automatic scale
-    bool has_masked = false, has_no_number = false;  ///< cells
-    double peak = 0;                                 ///< largest magnitude of all drawn cells
-    double robust = 1;                               ///< a value above 0 that few of them exceed
+    ColorScale automatic = ColorScale::robust;  ///< or another: the resolved automatic scale
+    bool has_masked = false, has_dropped = false, has_no_number = false;  ///< cells
+    double peak = 0;                   ///< largest magnitude of all drawn cells
+    double largest = 0, smallest = 0;  ///< of them and 0
+    double robust = 1;                 ///< a value above 0 that few of them exceed
 
     /// The scale of the picture; never automatic.
     ColorScale scale() const { return resolved(asked); }
     ColorScale resolved(ColorScale of) const {
-        return of == ColorScale::automatic ? automatic : of;
+        return of.kind == ColorScale::automatic ? automatic : of;
+    }
+
+    /// The headings of a table of panels, if there are two axes or more: "layer 3" of each group of
+    /// panels side by side, "head 0" of each column.
+    bool is_table() const { return panel_axes.size() > 1; }
+    std::string row_heading(std::size_t group) const;
+    std::string column_heading(std::size_t panel) const {
+        return panel_axes.back().label(panel % panel_axes.back().size);
     }
 
     /// The number of panels side by side: the heads, or the entries of a batch without heads.
@@ -81,6 +93,8 @@ struct HeatMap {
         double position(double value) const;
     };
     RowScale row_scale(std::size_t panel, std::size_t row) const;
+    /// Of a cell that is not masked.
+    bool is_dropped(double value) const { return has_dropped && value == 0; }
     double position(std::size_t panel, std::size_t row, std::size_t column) const {
         return row_scale(panel, row).position(value(panel, row, column));
     }
@@ -92,12 +106,16 @@ struct HeatMap {
     std::vector<ScaleTick> ticks_of(ColorScale of) const;
     std::vector<ScaleTick> ticks() const { return ticks_of(asked); }
 
-    /// The value of full colour: "full colour: 0.06 and more".
+    /// The value of full colour: "full colour: 0.06 and more", "logarithmic scale up to 1".
     std::string words_of(ColorScale of) const;
     std::string scale_words() const { return words_of(asked); }
 
     /// The shortest decimal that reads back as the same number, or "no number".
     std::string number_text(double value) const;
+
+private:
+    /// The least and the largest magnitude of full colour in the scale by rows.
+    std::string row_peaks_text() const;
 };
 
 /// Whether all rows hold numbers from 0 to 1 that sum to 1, as after a softmax; half precision may

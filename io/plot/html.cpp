@@ -96,7 +96,7 @@ Masks masks_of(const HeatMap& map) {
 }
 
 /// Of names and their values as JSON.
-std::string object_of(const std::vector<std::pair<std::string_view, std::string>>& members) {
+std::string object_of(const std::vector<std::pair<std::string, std::string>>& members) {
     std::string object = "{";
     for (const auto& [name, value] : members) {
         if (object.size() > 1) object += ',';
@@ -115,18 +115,27 @@ std::string side_of(const std::string& axis, const std::vector<std::string>& lab
                       {"tokens", script_text(of_tokens)}});
 }
 
+/// Those with names, and a given value.
+std::vector<ColorScale> offered_scales(const HeatMap& map) {
+    std::vector<ColorScale> scales;
+    for (const auto& row : color_scale_names) scales.push_back(row.first);
+    if (map.asked.kind == ColorScale::given) scales.push_back(map.asked);
+    return scales;
+}
+
 /// Each scale by its name: the value of full colour, 0 for the row's largest; the ticks of its bar,
 /// each with a position and a label; and its description.
 std::string scales_of(const HeatMap& map) {
-    std::vector<std::pair<std::string_view, std::string>> scales;
-    scales.reserve(color_scale_names.size());
-    for (const auto& [scale, name] : color_scale_names) {
+    std::vector<std::pair<std::string, std::string>> scales;
+    scales.reserve(color_scale_names.size() + 1);
+    for (const ColorScale& scale : offered_scales(map)) {
         const std::string ticks = list_of(map.ticks_of(scale), [](const ScaleTick& tick) {
             return "[" + script_text(tick.position) + "," + script_text(tick.text) + "]";
         });
-        scales.emplace_back(name, object_of({{"full", script_text(map.full_color(scale))},
-                                             {"ticks", ticks},
-                                             {"words", script_text(map.words_of(scale))}}));
+        scales.emplace_back(text_of(scale),
+                            object_of({{"full", script_text(map.full_color(scale))},
+                                       {"ticks", ticks},
+                                       {"words", script_text(map.words_of(scale))}}));
     }
     return object_of(scales);
 }
@@ -203,6 +212,7 @@ std::vector<std::string> write_map(Output& out, const HeatMap& map, const Store&
           side_of(map.column_axis, map.column_labels, map.tokens_on_columns, 0, map.column_step)},
          {"digits", store.digits == 0 ? "null" : std::to_string(store.digits)},
          {"diverging", script_text(map.is_diverging)},
+         {"dropped", script_text(map.has_dropped)},
          {"float32", script_text(map.is_float32)},
          {"heading", script_text(printable(map.heading))},
          {"masks", mask_texts},
@@ -233,17 +243,18 @@ std::vector<std::string> write_map(Output& out, const HeatMap& map, const Store&
 
 std::string contents_of(const std::vector<HeatMap>& maps) {
     const auto name = [](const HeatMap& map) { return script_text(printable(map.array)); };
-    const auto scale = [](const auto& row) { return script_text(row.second); };
+    const auto scale = [](const ColorScale& of) { return script_text(text_of(of)); };
     const auto hex = [](const Color& color) { return script_text(hex_text(color)); };
-    return object_of(
-        {{"arrays", list_of(maps, name)},
-         {"first", std::to_string(first_shown(maps))},
-         {"log_range", script_text(log_range)},
-         {"no_number", hex(no_number)},
-         {"red_blue", list_of(cell_colors(true), hex)},
-         {"scale", script_text(std::string(attn::name_of(color_scale_names, maps.front().asked)))},
-         {"scales", list_of(color_scale_names, scale)},
-         {"viridis", list_of(cell_colors(false), hex)}});
+    return object_of({{"arrays", list_of(maps, name)},
+                      {"first", std::to_string(first_shown(maps))},
+                      {"log_range", script_text(log_range)},
+                      {"dropped", hex(dropped_ground)},
+                      {"dropped_words", script_text(std::string(dropped_words))},
+                      {"no_number", hex(no_number)},
+                      {"red_blue", list_of(cell_colors(true), hex)},
+                      {"scale", scale(maps.front().asked)},
+                      {"scales", list_of(offered_scales(maps.front()), scale)},
+                      {"viridis", list_of(cell_colors(false), hex)}});
 }
 
 using Texts = std::vector<std::vector<std::string>>;

@@ -176,15 +176,18 @@ Layout layout_of(const HeatMap& map, const PictureStyle& style) {
     const int panel_width = to_int(map.columns) * layout.cell_width;
     const int panel_height = to_int(map.rows) * layout.cell_height;
     double panel_title = 0;
-    for (const HeatPanel& panel : map.panels)
-        panel_title = std::max(panel_title, text_width(panel_title_of(panel), text));
+    layout.has_headings = map.is_table() && layout.across == map.panel_columns();
+    for (std::size_t panel = 0; panel < map.panels.size(); ++panel)
+        panel_title = std::max(panel_title, text_width(panel_title_of(map, layout, panel), text));
     layout.pitch_x = std::max(panel_width, rounded_up(panel_title)) + line;
     const int title_height = panel_title == 0 ? 0 : line + text / 4;
-    layout.pitch_y = panel_height + layout.labels_height + title_height + text / 2;
+    const int apart = layout.has_headings ? 0 : layout.labels_height + title_height;
+    layout.pitch_y = panel_height + apart + text / 2;
 
     // Slanted labels reach to the left of their column.
     const int row_labels = widest(map.row_labels, layout.row_every, text);
-    layout.left = margin + line + text / 2 + row_labels + label_gap(style);
+    const int headings = layout.has_headings ? line + text : 0;
+    layout.left = margin + line + text / 2 + headings + row_labels + label_gap(style);
     if (layout.turn == Turn::slanted) {
         for (std::size_t column = 0; column < map.columns; column += layout.column_every) {
             const double reach =
@@ -212,8 +215,7 @@ Layout layout_of(const HeatMap& map, const PictureStyle& style) {
 
     layout.top = margin + to_int(layout.heading.size()) * line_of(heading_size(style)) +
                  to_int(layout.settings.size()) * line_of(small_size(style)) + text + title_height;
-    const int panels_height =
-        to_int(layout.lines) * layout.pitch_y - title_height - text / 2 - layout.labels_height;
+    const int panels_height = to_int(layout.lines) * layout.pitch_y - text / 2 - apart;
     constexpr int lowest_bar = 7, highest_bar = 18;
     layout.bar = {grid_end + text, layout.top, text,
                   std::clamp(panels_height, lowest_bar * text, highest_bar * text)};

@@ -24,6 +24,7 @@ struct Swatch {
 std::vector<Swatch> swatches_of(const HeatMap& map) {
     std::vector<Swatch> swatches;
     if (map.has_masked) swatches.push_back({"masked", masked_ground});
+    if (map.has_dropped) swatches.push_back({dropped_words, dropped_ground});
     if (map.has_no_number) swatches.push_back({"no number", no_number});
     return swatches;
 }
@@ -54,7 +55,7 @@ void draw_bar(Canvas& canvas, const HeatMap& map, const Layout& layout, int y) {
 }
 
 void draw_labels(Canvas& canvas, const HeatMap& map, const Layout& layout, const Box& box,
-                 bool with_rows) {
+                 bool with_rows, bool with_columns) {
     const PictureStyle& style = layout.style;
     const int gap = label_gap(style), mark = gap / 2;
     if (with_rows) {
@@ -66,7 +67,8 @@ void draw_labels(Canvas& canvas, const HeatMap& map, const Layout& layout, const
         }
     }
     const int bottom = box.y + box.height;
-    for (std::size_t column = 0; column < map.columns; column += layout.column_every) {
+    for (std::size_t column = 0; with_columns && column < map.columns;
+         column += layout.column_every) {
         const int x = box.x + pixels(column, layout.cell_width) + layout.cell_width / 2;
         if (layout.column_every > 1) canvas.fill({x, bottom + 1, 1, mark}, quiet_ink);
         const std::string label = short_label(map.column_labels[column]);
@@ -91,6 +93,15 @@ void draw_numbers(Canvas& canvas, const HeatMap& map, std::size_t panel, const L
                          ink_on(RowColors(map, panel, row).of(column))});
         }
     }
+}
+
+/// As much of it as is as long as a line of panels is high.
+std::string row_heading_of(const HeatMap& map, const Layout& layout, std::size_t group) {
+    const std::string heading = map.row_heading(group);
+    std::size_t columns = heading.size();
+    const auto shown = [&] { return label_text(heading, columns); };
+    while (columns > 1 && text_width(shown(), layout.style.text) > layout.pitch_y) --columns;
+    return shown();
 }
 
 void draw_foot(Canvas& canvas, const HeatMap& map, const Layout& layout, int y) {
@@ -119,8 +130,9 @@ std::string short_label(const std::string& label) {
     return label_text(label, widest_picture_label);
 }
 
-std::string panel_title_of(const HeatPanel& panel) {
-    return label_text(panel.title, widest_panel_title);
+std::string panel_title_of(const HeatMap& map, const Layout& layout, std::size_t panel) {
+    return label_text(layout.has_headings ? map.column_heading(panel) : map.panels[panel].title,
+                      widest_panel_title);
 }
 
 std::string cell_text(const HeatMap& map, double value, bool is_short) {
@@ -158,16 +170,25 @@ void draw(Canvas& canvas, const HeatMap& map, const Layout& layout, int y) {
     for (std::size_t panel = 0; panel < map.panels.size(); ++panel) {
         Box box = layout.panel_box(map, panel);
         box.y += y;
-        const std::string title = panel_title_of(map.panels[panel]);
+        // A table's headings are above its first line of panels and left of its first column, and
+        // the labels of its columns below its last line.
+        const bool is_left = box.x == layout.left;
+        const bool is_top = !layout.has_headings || panel < layout.across;
+        const bool is_bottom = !layout.has_headings || panel + layout.across >= map.panels.size();
+        const std::string title = is_top ? panel_title_of(map, layout, panel) : "";
         if (!title.empty())
             canvas.text(box.x, box.y - style.text / 4 - style.line() / 2, title, {style.text});
+        if (layout.has_headings && is_left)
+            canvas.text(style.text * 3 / 2 + style.line() * 3 / 2, box.y + box.height / 2,
+                        row_heading_of(map, layout, panel / layout.across),
+                        {style.text, Anchor::middle, ink, Turn::upright});
         const int gap = layout.gap;
         const Box inside{box.x - gap, box.y - gap, box.width + gap, box.height + gap};
         canvas.fill({inside.x - 1, inside.y - 1, inside.width + 2, inside.height + 2}, frame_color);
         canvas.fill(inside, background);
         canvas.cells(map, panel, box, gap);
         if (layout.number_size > 0) draw_numbers(canvas, map, panel, layout, box);
-        draw_labels(canvas, map, layout, box, box.x == layout.left);
+        draw_labels(canvas, map, layout, box, is_left, is_bottom);
         grid.width = std::max(grid.width, box.x + box.width - grid.x);
         grid.height = std::max(grid.height, box.y + box.height - grid.y);
     }
@@ -188,6 +209,7 @@ Color RowColors::of(std::size_t column) const {
     if (map_.is_masked(panel_, row_, column)) return masked_ground;
     const double value = map_.value(panel_, row_, column);
     if (!std::isfinite(value)) return no_number;
+    if (map_.is_dropped(value)) return dropped_ground;
     return color_at(scale_.position(value), map_.is_diverging);
 }
 

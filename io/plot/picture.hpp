@@ -68,6 +68,7 @@ struct Layout {
     Turn turn = Turn::none;                       ///< of the columns' labels
     int number_size = 0;                          ///< of the font in the cells; 0: no numbers
     bool short_numbers = false;                   ///< .55
+    bool has_headings = false;                    ///< of rows and columns of panels, not titles
     int left = 0, top = 0;                        ///< of the first panel's cells
     int pitch_x = 0, pitch_y = 0;                 ///< from one panel to the next
     int labels_height = 0;                        ///< below a panel
@@ -128,7 +129,8 @@ inline int label_gap(const PictureStyle& style) {
 }
 
 std::string short_label(const std::string& label);
-std::string panel_title_of(const HeatPanel& panel);
+/// The title of a panel, or of a column of panels.
+std::string panel_title_of(const HeatMap& map, const Layout& layout, std::size_t panel);
 
 /// The number in a cell: weights to two decimals, others to three significant digits; short ones
 /// without the 0 before the point.

@@ -177,6 +177,7 @@ private:
 
     /// Of a cell that is not masked.
     static std::string cell_text(const HeatMap& map, double value) {
+        if (map.is_dropped(value)) return dropped_words;
         const bool is_pooled = map.row_step * map.column_step > 1 && std::isfinite(value);
         return is_pooled ? largest_text(map, value) : map.number_text(value);
     }

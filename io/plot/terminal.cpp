@@ -33,9 +33,14 @@ public:
         out << taken();
         // Each batch entry starts a line.
         const std::size_t heads = std::max<std::size_t>(map_.panel_columns(), 1);
-        for (std::size_t first = 0; first < map_.panels.size(); first += heads)
+        for (std::size_t first = 0; first < map_.panels.size(); first += heads) {
+            if (map_.is_table()) {
+                write_line(label_text(map_.row_heading(first / heads), terminal_.columns));
+                out << taken();
+            }
             for (std::size_t head = 0; head < heads; head += view_.across)
                 write_beside(out, first + head, std::min(view_.across, heads - head));
+        }
         write_legend();
         if (!map_.note.empty()) write_words(map_.note);
         write_words(map_.title);
@@ -72,8 +77,8 @@ private:
     }
 
     std::vector<std::string> lines_of_panel(std::size_t panel) {
-        if (!map_.panels[panel].title.empty())
-            write_line(label_text(map_.panels[panel].title, terminal_.columns));
+        if (!map_.panel_axes.empty())
+            write_line(label_text(map_.column_heading(panel), terminal_.columns));
         if (view_.is_numbered) write_column_labels();
         for (std::size_t row = 0; row < map_.rows; row += view_.is_halved ? 2 : 1) {
             if (view_.label > 0) out_ << fitted(map_.row_labels[row], view_.label - 1) << " ";
@@ -155,9 +160,9 @@ private:
 
     /// The unit of which the numbers in cells are hundredths.
     double unit() const {
-        if (!map_.is_diverging) return 1;
-        const double full = map_.full_color(map_.asked);
-        return full > 0 ? full : map_.full_color(ColorScale::global);
+        double full = map_.full_color(map_.asked);
+        if (full == 0) full = map_.full_color(ColorScale::global);
+        return map_.is_diverging ? full : std::max(full, 1.0);
     }
 
     /// Two digits.
@@ -174,7 +179,9 @@ private:
     }
 
     std::string_view shade_of(std::size_t panel, std::size_t row, std::size_t column) const {
-        if (!std::isfinite(map_.value(panel, row, column))) return "?";
+        const double value = map_.value(panel, row, column);
+        if (!std::isfinite(value)) return "?";
+        if (map_.is_dropped(value)) return "x";
         return shade_at(map_.position(panel, row, column), map_.is_diverging);
     }
 
@@ -226,7 +233,9 @@ private:
     }
 
     Color color_of(std::size_t panel, std::size_t row, std::size_t column) const {
-        if (!std::isfinite(map_.value(panel, row, column))) return no_number;
+        const double value = map_.value(panel, row, column);
+        if (!std::isfinite(value)) return no_number;
+        if (map_.is_dropped(value)) return dropped_ground;
         return terminal_color(map_.position(panel, row, column), map_.is_diverging,
                               terminal_.depth);
     }
@@ -251,8 +260,14 @@ private:
         std::string words = map_.scale_words();
         if (view_.is_numbered)
             words += "; numbers: hundredths" +
-                     (map_.is_diverging ? " of " + rounded_text(unit()) : std::string());
+                     (unit() == 1 ? std::string() : " of " + rounded_text(unit()));
         if (map_.has_masked) words += "; blank: masked";
+        if (map_.has_dropped)
+            words += std::string(terminal_.depth == ColorDepth::none ? "; x: " : "; grey: ") +
+                     dropped_words;
+        if (map_.has_no_number)
+            words +=
+                terminal_.depth == ColorDepth::none ? "; ?: no number" : "; magenta: no number";
         write_words(words);
     }
 

@@ -160,8 +160,8 @@ public:
 private:
     std::size_t widest_title() const {
         std::size_t widest = 0;
-        for (const HeatPanel& panel : map_.panels)
-            widest = std::max(widest, display_width(panel.title));
+        for (std::size_t head = 0; !map_.panel_axes.empty() && head < map_.panel_columns(); ++head)
+            widest = std::max(widest, display_width(map_.column_heading(head)));
         return std::min(widest, terminal_.columns);
     }
 
@@ -192,7 +192,7 @@ private:
         view.across = std::clamp<std::size_t>(fit, 1, heads);
         const std::size_t rows = view.is_halved ? (map_.rows + 1) / 2 : map_.rows;
         const std::size_t folds = (heads + view.across - 1) / view.across;
-        view.lines = map_.panels.size() / heads * folds * (rows + 2);
+        view.lines = map_.panels.size() / heads * (folds * (rows + 2) + (map_.is_table() ? 1 : 0));
         return view;
     }
 

@@ -105,7 +105,7 @@ ResultHead::ResultHead(const InputFile& file)
     : tokens(labels_in(file, "tokens")), context_tokens(labels_in(file, "context_tokens")),
       decoder_tokens(labels_in(file, "decoder_tokens")), config(shared_member(file, "config")),
       shapes(shared_member(file, "shapes")), layout(shared_member(file, "layout")),
-      layers(shared_member(file, "layers")) {
+      layers(shared_member(file, "layers")), corpus(shared_member(file, "corpus")) {
     const json name = head_member(file, "mode"), number = head_member(file, "id");
     layer_numbers = file.arrays ? layer_numbers_of(head_member(file, layer_numbers_key), file.place)
                     : file.holds_object() ? layer_numbers_of(*file.document)

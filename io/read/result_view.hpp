@@ -92,7 +92,8 @@ struct ResultHead {
     std::shared_ptr<const nlohmann::json> config, shapes, layout;
     /// Of a model's result: an object with the config, shapes and layout of each layer, by number.
     std::shared_ptr<const nlohmann::json> layers;
-    std::vector<std::size_t> layer_numbers;   ///< of a model's result, ascending; or empty
+    std::shared_ptr<const nlohmann::json> corpus;  ///< of statistics: what texts they are of
+    std::vector<std::size_t> layer_numbers;        ///< of a model's result, ascending; or empty
     std::vector<std::string> scanned_layers;  ///< the names of the rows of statistics, or empty
 
     /// Errors: kind input if the layers' numbers are not ascending.

@@ -26,6 +26,13 @@ std::span<const std::string> labels_of(const Report& report, const NamedArray& a
     const std::string_view name = array.axes[axis];
     const std::vector<std::string>& layers = array.layer_labels;
     if (name == "layer" && layers.size() == shape_of(array)[axis]) return layers;
+    if (name == "rank" && report.rank_labels.size() == shape_of(array)[axis])
+        return report.rank_labels;
+    if (name == "new_tokens") {  // the last ones
+        const auto& all = report.decoder_labels ? *report.decoder_labels : report.query_labels;
+        const std::span<const std::string> labels = all;
+        return labels.last(std::min(labels.size(), shape_of(array)[axis]));
+    }
     const bool of_encoder = array.name.starts_with("encoder_") ||
                             (array.name.starts_with("cross_") && name == "kv_len");
     const std::size_t length = shape_of(array)[axis];

@@ -54,11 +54,13 @@ struct Report {
     /// Of an encoder-decoder model: the labels of the decoder's tokens, or none. The others are
     /// of the encoder's.
     std::optional<std::vector<std::string>> decoder_labels = {};
-    std::size_t first_query = 0;      ///< the query of row 0
-    std::vector<std::size_t> layers;  ///< of a model; empty: the report has no layers
-    std::vector<std::size_t> heads;   ///< of arrays of chosen heads; empty: all, from 0
-    MaskedOf masked_of = {};          ///< which cells tables and pictures show as masked
-    std::string heading;              ///< of pictures; empty: made from the array and the settings
+    std::vector<std::string> rank_labels = {};  ///< of the most probable next tokens, or empty
+    std::size_t first_query = 0;                ///< the query of row 0
+    std::vector<std::size_t> layers;            ///< of a model; empty: the report has no layers
+    std::vector<std::size_t> heads;             ///< of arrays of chosen heads; empty: all, from 0
+    MaskedOf masked_of = {};                    ///< which cells tables and pictures show as masked
+    bool has_dropout = false;  ///< weights of 0 that no mask explains may be dropped
+    std::string heading;       ///< of pictures; empty: made from the array and the settings
     /// Text of picture titles before and after an array's name: "causal  " and "  seed 123".
     std::string title_start, title_end;
     ThreadPool* workers = nullptr;            ///< for parallel writing; null: none

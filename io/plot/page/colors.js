@@ -3,7 +3,7 @@
 
 const partsOf = (hex) => [1, 3, 5].map((at) => parseInt(hex.slice(at, at + 2), 16));
 const viridis = contents.viridis.map(partsOf), redBlue = contents.red_blue.map(partsOf);
-const noNumber = partsOf(contents.no_number);
+const noNumber = partsOf(contents.no_number), droppedColor = partsOf(contents.dropped);
 
 /// The value of full colour in a row of a matrix of `of`.
 function fullOf(of, part, row) {
@@ -18,13 +18,13 @@ function fullOf(of, part, row) {
     return peak;
 }
 
-/// 0 to 1, or -1 to 1 if colours diverge; beyond that if a number exceeds full colour.
+/// 0 to 1, or -1 to 1 if colours diverge; beyond that if a number exceeds full colour. 0 only for 0.
 function positionOf(of, value, full) {
-    if (full === 0) return 0;
-    const share = value / full;
-    if (chosen.scale !== 'log' || share === 0) return share;
-    const size = 1 + Math.log(Math.abs(share)) / Math.log(contents.log_range);
-    return Math.sign(share) * Math.max(size, 0);
+    if (full === 0 || value === 0) return 0;
+    const share = value / full, least = 1e-30;
+    const size = chosen.scale === 'log' ? 1 + Math.log(Math.abs(share)) / Math.log(contents.log_range)
+                                        : Math.abs(share);
+    return Math.sign(share) * Math.max(size, least);
 }
 
 /// Which of `steps` + 1 colours is nearest to `position`.
@@ -35,6 +35,7 @@ function stepAt(of, position, steps) {
 
 /// The cell colour nearest to `position`: red, green and blue.
 function colorAt(of, position) {
+    if (of.dropped && position === 0) return droppedColor;
     const colors = of.diverging ? redBlue : viridis;
     return colors[stepAt(of, position, colors.length - 1)];
 }
@@ -86,11 +87,12 @@ function drawRaster(target, of, part, width, height, isOverview = false) {
     const pixels = new Uint32Array(image.data.buffer), colors = packedColors.get(of.diverging);
     const whole = positionsOf(of, part, target.width, target.height);
     const positions = isOverview ? dimmed(whole) : whole;
-    const steps = colors.length - 1, none = packed(noNumber);
+    const steps = colors.length - 1, none = packed(noNumber), dropped = packed(droppedColor);
     for (let i = 0; i < pixels.length; ++i) {
         const position = positions[i];
         if (position !== position) continue;
-        pixels[i] = position === Infinity ? none : colors[stepAt(of, position, steps)];
+        pixels[i] = position === Infinity ? none
+            : of.dropped && position === 0 ? dropped : colors[stepAt(of, position, steps)];
     }
     context.putImageData(image, 0, 0);
 }

@@ -35,6 +35,7 @@ function numberText(index) {
     if (shown.flags[index]) return 'masked';
     const value = shown.numbers[index];
     if (!Number.isFinite(value)) return 'no number';
+    if (map.dropped && value === 0) return contents.dropped_words;
     return shown.meanOf ? String(Number(value.toPrecision(6))) : shortest(value);
 }
 

@@ -43,9 +43,10 @@ function showLegend() {
         return tick;
     }));
     drawColors(element('scale-colors'), Array.from(
-        {length: 160}, (_, i) => colorAt(map, map.diverging ? 2 * i / 159 - 1 : i / 159)));
+        {length: 160}, (_, i) => colorAt(map, map.diverging ? 2 * i / 159 - 1 : (i || 0.1) / 159)));
     const isGrid = chosen.view === 'grid';
     element('masked-key').hidden = isGrid ? map.panels.every(({mask}) => mask === null) : !shown.hasMasked;
+    element('dropped-key').hidden = !map.dropped;
     element('no-number-key').hidden = isGrid ? !map.panels.some((part) => part.lacksNumber)
                                              : !shown.lacksNumber;
 }
@@ -270,6 +271,8 @@ element('array').append(...contents.arrays.map((name, i) => new Option(name, i))
 element('array').parentElement.hidden = contents.arrays.length < 2;
 element('scale').append(...contents.scales.map((name) => new Option(name)));
 document.documentElement.style.setProperty('--no-number', contents.no_number);
+document.documentElement.style.setProperty('--dropped', contents.dropped);
+element('dropped-key').textContent = contents.dropped_words;
 listen();
 choose(choiceOf(location.hash));
 wholePage.then(showNote);

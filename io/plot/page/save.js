@@ -3,7 +3,7 @@
 
 const paper = {ink: '#1c2024', muted: '#5f6871', masked: '#f0f0f0', ground: '#ffffff'};
 const savedFont = (size, isBold) => `${isBold ? '600 ' : ''}${size}px system-ui, "DejaVu Sans", sans-serif`;
-const barLength = 240;   // of the legend
+const barLength = 304;   // of the legend
 const mostRects = 4096;  // cells; more are an image in the SVG
 
 /// Two pens with the same strokes: one writes SVG, one paints a canvas.
@@ -116,14 +116,15 @@ function paintLabels(to, {cell, left, top, isFlat}) {
 function paintLegend(to, {left, bottom}) {
     const y = bottom + 16, steps = 120, length = barLength, small = {size: 11, color: paper.muted};
     for (let i = 0; i < steps; ++i) {
-        const position = i / (steps - 1);
+        const position = (i || 0.1) / (steps - 1);
         to.rect(left + i * length / steps, y, length / steps + (i < steps - 1 ? 0.5 : 0), 12,
                 `rgb(${colorAt(map, map.diverging ? 2 * position - 1 : position)})`);
     }
     for (const {share, text} of ticksOf())
         to.text(left + share * length, y + 26, text, {...small, anchor: share === 0 ? 'start' : share === 1 ? 'end' : 'middle'});
     to.text(left, y + 44, element('scale-words').textContent, small);
-    const keys = [[shown.hasMasked, paper.masked, 'masked'], [shown.lacksNumber, `rgb(${noNumber})`, 'no number']];
+    const keys = [[shown.hasMasked, paper.masked, 'masked'],
+                  [map.dropped, `rgb(${droppedColor})`, contents.dropped_words], [shown.lacksNumber, `rgb(${noNumber})`, 'no number']];
     for (const [i, [, color, text]] of keys.filter(([isThere]) => isThere).entries()) {
         to.rect(left + length + 24, y + 20 * i, 18, 12, color);
         to.text(left + length + 48, y + 20 * i + 10, text, small);
