@@ -43,13 +43,16 @@ public:
           progress_(progress), stop_(stop), memory_(request.jobs) {}
 
     /// Runs all jobs to the end. An exception in one job ends all jobs and is rethrown here.
-    void run() {
+    /// Returns the error in place of the record after the last answered one, if reading ended with
+    /// one.
+    std::exception_ptr run() {
         std::vector<std::thread> others =
             start_threads(request_.jobs - 1, [this](std::size_t) { work(); });
         work();
         for (std::thread& other : others) other.join();
         results_.finish();
         if (fault_) std::rethrow_exception(fault_);
+        return unread_;
     }
 
 private:
@@ -82,21 +85,12 @@ private:
     /// none. Answers that are ready are written while it waits for a record.
     bool take(Run& run, std::size_t length) {
         const std::lock_guard lock(taking_);
-        try {
-            return take_records(run, length);
-        } catch (...) {
-            stop_.want();  // before another job reads past the error
-            throw;
-        }
-    }
-
-    bool take_records(Run& run, std::size_t length) {
         run.first = taken_;
         run.count = 0;
         run.records.resize(length);
         while (run.count < length && !stop_.wanted()) {
             Record& record = run.records[run.count];
-            if (next_record(record, run.count == 0) != io::Next::found) break;
+            if (unread_ || next_record(record, run.count == 0) != io::Next::found) break;
             ++run.count;
             if (known_ != nullptr) record.answer = known_->take(record);
         }
@@ -105,10 +99,9 @@ private:
         return run.count != 0;
     }
 
-    /// Records before an error are answered: it is thrown when no other record comes first.
+    /// An error ends the records, and not the batch: every record before it is answered.
     io::Next next_record(Record& record, bool is_first) {
         try {
-            if (unread_) std::rethrow_exception(unread_);
             io::Next next = records_.next(record, false);
             if (next == io::Next::none_yet && is_first) {
                 results_.set_idle(true);
@@ -117,7 +110,6 @@ private:
             }
             return next;
         } catch (...) {
-            if (is_first) throw;
             unread_ = std::current_exception();
             return io::Next::end;
         }
@@ -134,7 +126,7 @@ private:
     SharedMemory memory_;
     std::mutex taking_;
     std::uint64_t taken_ = 0;
-    std::exception_ptr unread_;  // the error in place of the next record
+    std::exception_ptr unread_;  // the error in place of the next record, for all jobs
     std::exception_ptr fault_;
 };
 
@@ -171,13 +163,18 @@ void check_output(const BatchRequest& request) {
 }
 
 /// A resumed batch finds answers by id. Repeated ids in regular files are found before anything is
-/// written, others when they arrive. Each shard has its own file of answers.
+/// written, others when they arrive. Each shard has its own file of answers. The records before
+/// damage are answered.
 void check_ids(const BatchRequest& request, RecordReader& records, const Stop& stop) {
     if (!request.resume) return;
     if (!all_regular(request)) return records.require_unique_ids();
     RecordReader ahead(request.inputs, request.shard, stop);
     ahead.require_unique_ids();
-    for (Record record; ahead.next(record) == io::Next::found;) {
+    try {
+        for (Record record; ahead.next(record) == io::Next::found;) {
+        }
+    } catch (const Error&) {
+        if (!ahead.is_damaged()) throw;
     }
 }
 
@@ -234,13 +231,10 @@ BatchCount replace_output(const BatchRequest& request, io::LoadedModels& models,
         if (made.layout != nullptr) parts.emplace(*made.layout, made.first, 0, answers);
         BatchResults results(answers, parts ? &*parts : nullptr, {}, request.max_failures, progress,
                              stop);
-        try {
+        // The answers before damaged requests are kept.
+        fault =
             Batch(request, models, records, good ? &*good : nullptr, results, progress, stop).run();
-        } catch (const Error& error) {
-            // The answers before damaged requests are kept.
-            if (good || error.kind() != ErrorKind::input) throw;
-            fault = std::current_exception();
-        }
+        if (good && fault) std::rethrow_exception(fault);
         count = results.count();
     });
     if (good && stop.wanted()) return count;
@@ -270,9 +264,11 @@ BatchCount go_on(const BatchRequest& request, io::LoadedModels& models, RecordRe
     Progress progress;
     BatchResults results(out, parts ? &*parts : nullptr, answered.count, request.max_failures,
                          progress, stop);
-    Batch(request, models, records, nullptr, results, progress, stop).run();
+    const std::exception_ptr fault =
+        Batch(request, models, records, nullptr, results, progress, stop).run();
     out << "";  // truncates the output even if there was no answer
     out.finish();
+    if (fault) std::rethrow_exception(fault);
     return results.count();
 }
 

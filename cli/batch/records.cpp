@@ -212,8 +212,10 @@ io::Next RecordReader::next_of_any_shard(Record& record, bool may_wait) {
             ++input_;
             return io::Next::found;
         }
+        is_damaged_ = true;  // unless reading succeeds
         if (lines_ == nullptr) lines_ = std::make_unique<io::LineReader>(input.path, stop_.file());
         const io::Next next = next_line(record, may_wait);
+        is_damaged_ = false;
         if (next != io::Next::end || stop_.wanted()) return next;
         lines_.reset();
     }

@@ -165,6 +165,9 @@ public:
     /// Makes `next` return this record again.
     void put_back(Record record) { put_back_ = std::move(record); }
 
+    /// Whether `next` threw because a file of lines could not be read, or was damaged.
+    bool is_damaged() const { return is_damaged_; }
+
     bool at_end() const { return input_ == inputs_.size() && !put_back_; }
 
     /// The completed part of all inputs, 0 to 1; empty if unknown.
@@ -185,6 +188,7 @@ private:
     std::size_t input_ = 0;                  // the current input
     std::unique_ptr<io::LineReader> lines_;  // of this input; null if it is not open
     std::size_t given_ = 0;
+    bool is_damaged_ = false;
     std::optional<Record> put_back_;
     // The ids of this shard; empty if they may repeat.
     std::optional<std::unordered_map<std::string, Location>> ids_;

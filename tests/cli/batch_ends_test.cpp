@@ -33,7 +33,7 @@ TEST_CASE("batch: SIGINT and SIGTERM end after the record in hand, and --resume 
     REQUIRE(whole.size() > 1000);
     std::mt19937 random(3);
     for (int signal : {SIGINT, SIGTERM, SIGHUP})
-        for (const std::string jobs : {"1", "2"})
+        for (const std::string jobs : {"1", "2", "8"})
             for (int time = 0; time < 3; ++time) {
                 CAPTURE(signal);
                 CAPTURE(jobs);

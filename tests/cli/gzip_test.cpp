@@ -115,17 +115,72 @@ TEST_CASE("gzip: cut or damaged anywhere, the lines before are whole and the err
     CHECK(contains(check(wrong_length), "damaged here (incorrect length check)"));
 }
 
-TEST_CASE("gzip: a batch answers what comes before damage, and ends with an error of its line") {
-    const std::string requests = quick_requests(500);
-    const std::string bytes = in_members(requests, 3000);
-    write_text("r.ndjson.gz", bytes.substr(0, bytes.size() - 9));
-    const Outcome cut = run_attn({"batch", "r.ndjson.gz", "--jobs", "1"});
-    CHECK(cut.code == 3);
-    const Words answers = lines_of(cut.out);
-    CHECK(answers.size() > 400);
-    CHECK(cut.err.starts_with("attn: error: r.ndjson.gz:" + std::to_string(answers.size() + 1) +
-                              ": the gzip data end here, cut off"));
-    CHECK(run_attn({"batch", "--jobs", "1"}, requests).out.starts_with(cut.out));
+TEST_CASE("gzip: however reading ends, a batch answers all lines before, in every run") {
+    const std::string requests = quick_requests(400);
+    const std::string one = compressed(requests), several = in_members(requests, 3000);
+    const auto changed = [&](std::size_t from_end) {
+        std::string bytes = one;
+        bytes[bytes.size() - from_end] ^= 1;
+        return bytes;
+    };
+    const std::size_t first = compressed(requests.substr(0, 3000)).size();
+    std::vector<std::string> ends{several,  // undamaged
+                                  changed(8),
+                                  changed(4),
+                                  one + "more",
+                                  one + compressed("{").substr(0, 5),
+                                  several.substr(0, several.size() - 9),
+                                  several.substr(0, first),
+                                  several.substr(0, first + 1),
+                                  compressed(requests.substr(0, requests.size() - 1)),
+                                  requests.substr(0, 9000),
+                                  requests};  // then a file that cannot be read
+    std::mt19937 random(5);
+    std::printf("seed 5\n");
+    for (int i = 0; i < 4; ++i) ends.push_back(one.substr(0, 30 + random() % (one.size() - 40)));
+    for (const std::string& bytes : ends) {
+        CAPTURE(bytes.size());
+        write_text("r.ndjson.gz", bytes);
+        const bool has_unreadable = &bytes == &ends[10];
+        const auto [lines, error] = lines_in("r.ndjson.gz");
+        std::string before;
+        for (const std::string& line : lines) before += line + "\n";
+        CHECK(requests.starts_with(before.substr(0, before.size() - (error.empty() ? 1 : 0))));
+        std::filesystem::create_directory("whole");
+        write_text("whole/r.ndjson.gz", before);
+        const Words inputs =
+            has_unreadable ? Words{"r.ndjson.gz", "/proc/self/mem"} : Words{"r.ndjson.gz"};
+        const Outcome plain = run_shell("cd whole && attn batch r.ndjson.gz --jobs 1");
+        const std::string answers = plain.out;
+        const int code = has_unreadable ? 4 : error.empty() ? plain.code : 3;
+        for (const std::string jobs : {"1", "2", "3", "8"})
+            for (const Words& output : std::vector<Words>{{},
+                                                          {"-o", "new.ndjson"},
+                                                          {"-o", "old.ndjson"},
+                                                          {"--resume", "part.ndjson"},
+                                                          {"--out-dir", "out"}}) {
+                std::filesystem::remove("new.ndjson");
+                std::filesystem::remove_all("out");
+                write_text("old.ndjson", "old\n");
+                write_text("part.ndjson", answers.substr(0, answers.size() / 3));
+                const Outcome ran = run_attn(with(with({"batch", "--jobs", jobs}, inputs), output));
+                CAPTURE(jobs);
+                CAPTURE(output);
+                CHECK(ran.code == code);
+                if (!error.empty())
+                    CHECK(ran.err.starts_with(
+                        "attn: error: r.ndjson.gz:" + std::to_string(lines.size() + 1) + ": "));
+                const bool is_folder = !output.empty() && output[1] == "out";
+                const std::string found = output.empty() ? ran.out
+                                          : is_folder    ? read_text("out/index.ndjson")
+                                                         : read_text(output[1]);
+                CHECK(lines_of(found).size() == lines_of(answers).size());
+                if (has_unreadable)
+                    CHECK(contains(ran.err, "/proc/self/mem: "));
+                else if (!is_folder)
+                    CHECK((found == answers));
+            }
+    }
 }
 
 }  // namespace gzip_test
