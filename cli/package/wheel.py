@@ -36,7 +36,8 @@ def main(tarball):
         sys.exit(f"wheel.py: {tarball.name}: a program for {system}; expected one for linux")
     with tarfile.open(tarball) as archive:
         members = {member.name.split("/", 1)[-1]: member for member in archive}
-        program, licence = (archive.extractfile(members[file]).read() for file in ("bin/attn", "share/doc/attn/copyright"))
+        files = ("bin/attn", "share/doc/attn/copyright")
+        program, licence = (archive.extractfile(members[file]).read() for file in files)
         when = time.gmtime(members["bin/attn"].mtime)[:6]
     tags = [f"{libc}_{machine}" for libc in ("manylinux_2_17", "musllinux_1_1")]
     info = f"{name}-{version}.dist-info"

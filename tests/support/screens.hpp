@@ -6,8 +6,8 @@
 
 namespace attn::test {
 
-/// Calls use(command, printed) for each code block that begins with a command, which continues after
-/// a backslash at the end of a line. Their number.
+/// Calls use(command, printed) for each code block that begins with a command, which continues
+/// after a backslash at the end of a line. Their number.
 template <class Use>
 std::size_t for_each_screen(const std::string& text, const Use& use) {
     std::size_t count = 0;
