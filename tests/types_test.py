@@ -50,12 +50,15 @@ def half_precision(attn, folder):
                 np.savez(theirs, context_vectors=arrays[stem + kernel])
                 for flags, verdict in ((("--scale", scale), "right within its type"), (("--scale", 0.8 * scale), "wrong"),
                                        (("--scale", scale, "--window", "2,2"), "wrong")):
+                    searches = verdict == "wrong" and kernel == "flash" and len(flags) == 2
                     words = [attn, "check", "sdpa", question, "--causal" if mask == "causal" else "--no-causal",
-                             *map(str, flags), "--type", kind, "--against", theirs]
+                             *map(str, flags), "--type", kind, "--against", theirs, *["--search"] * searches]
                     answer, error = judged(words, None)
                     assert answer, error
                     (array,) = answer["arrays"]
                     assert array["verdict"] == verdict, (stem, kernel, flags, array)
+                    if searches:
+                        assert answer["matches"][0]["changes"][0]["convention"] == "scale", answer
                     if verdict != "wrong":
                         assert array["arithmetic"] in ("rounded once", "rounded at every step"), array
                         assert array["noise"] <= 1, array
