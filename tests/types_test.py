@@ -1,9 +1,12 @@
-"""Judges float32 results whose products have smaller factors, in their types and without one.
+"""Judges results of smaller types, and float32 results whose products have smaller factors, in their types and without
+one.
 
     python3 tests/types_test.py ATTN
 
 data/check holds results of PyTorch on an H100 with TF32 (`h100`), and of NumPy with factors in TF32 (`tf32`) and in
-bfloat16 (`bfloat16`). Without a type each is wrong, and the report names a type in which it is right.
+bfloat16 (`bfloat16`). Without a type each is wrong, and the report names a type in which it is right. It names none for
+a wrong float32 result, however little it is off. `h100_half` has results of all of PyTorch's kernels in float16 and
+bfloat16, which are right, and wrong where the question has another scale or mask.
 """
 
 import pathlib
@@ -31,6 +34,57 @@ def named_type(answer):
     return finding.split("--type ")[1]
 
 
+def half_precision(attn, folder):
+    """Verdicts on the H100's results in float16 and bfloat16."""
+    checked = 0
+    arrays = np.load(DATA / "h100_half.npz")
+    for kind in ("float16", "bfloat16"):
+        for mask in ("full", "causal"):
+            stem = f"{kind}.{mask}."
+            question, theirs = folder / "half.npz", folder / "theirs.npz"
+            np.savez(question, **{n: arrays[stem + n].astype(np.float32) for n in ("query", "key", "value")})
+            scale = arrays[stem + "query"].shape[-1] ** -0.5
+            for kernel in (n[len(stem):] for n in arrays.files if n.startswith(stem)):
+                if kernel in ("query", "key", "value"):
+                    continue
+                np.savez(theirs, context_vectors=arrays[stem + kernel])
+                for flags, verdict in ((("--scale", scale), "right within its type"), (("--scale", 0.8 * scale), "wrong"),
+                                       (("--scale", scale, "--window", "2,2"), "wrong")):
+                    searches = verdict == "wrong" and kernel == "flash" and len(flags) == 2
+                    words = [attn, "check", "sdpa", question, "--causal" if mask == "causal" else "--no-causal",
+                             *map(str, flags), "--type", kind, "--against", theirs, *["--search"] * searches]
+                    answer, error = judged(words, None)
+                    assert answer, error
+                    (array,) = answer["arrays"]
+                    assert array["verdict"] == verdict, (stem, kernel, flags, array)
+                    if searches:
+                        assert answer["matches"][0]["changes"][0]["convention"] == "scale", answer
+                    if verdict != "wrong":
+                        assert array["arithmetic"] in ("rounded once", "rounded at every step"), array
+                        assert array["noise"] <= 1, array
+                    checked += 1
+    return checked
+
+
+def slightly_wrong(attn, folder):
+    """float32 results with another scale: no type is named."""
+    checked = 0
+    for question in ("h100", "grouped"):
+        operands = {n: array.astype(np.float64) for n, array in np.load(DATA / f"{question}.npz").items()}
+        query, key, value = (operands[n] for n in ("query", "key", "value"))
+        key, value = (np.repeat(array, query.shape[1] // key.shape[1], 1) for array in (key, value))
+        for factor in (0.5, 0.8, 0.98, 0.998, 0.9995, 0.9998):
+            scores = query @ key.swapaxes(-1, -2) * factor / np.sqrt(query.shape[-1])
+            weights = np.exp(scores - scores.max(-1, keepdims=True))
+            theirs = folder / "theirs.npz"
+            np.savez(theirs, context_vectors=(weights / weights.sum(-1, keepdims=True) @ value).astype(np.float32))
+            (array,) = check(attn, question, theirs)["arrays"]
+            assert array["verdict"] == "wrong" and "--type" not in (array["finding"] or ""), (factor, array)
+            assert array["arithmetic"] is None, array
+            checked += 1
+    return checked
+
+
 def main():
     attn = sys.argv[1]
     checked = 0
@@ -46,6 +100,7 @@ def main():
         assert wrong_scale["verdict"] == "wrong", name
         checked += 4
     with tempfile.TemporaryDirectory() as folder:
+        checked += half_precision(attn, pathlib.Path(folder)) + slightly_wrong(attn, pathlib.Path(folder))
         # Numbers of float32 that are stored in float64.
         operands = np.load(DATA / "grouped.npz")
         query, key, value = (operands[n] for n in ("query", "key", "value"))

@@ -204,7 +204,6 @@ private:
 
     // Expected errors.
     struct NoisyKey;
-    struct NoiseSums;
     void add_noise_of_head(QueryRow& q, NoiseDetail detail);
     void add_noise_of_steps(const QueryRow& q, const RowsView& values, NoiseDetail detail,
                             double* variance);

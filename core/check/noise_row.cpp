@@ -44,13 +44,6 @@ struct Candidate::NoisyKey {
     double of_query = 0, of_key = 0;  ///< variances from the roundings of these
 };
 
-/// What sums over keys give for each column.
-struct Candidate::NoiseSums {
-    std::vector<double> together, apart;  ///< by cells, independent
-    explicit NoiseSums(std::size_t columns) : together(columns), apart(columns) {}
-    double larger(std::size_t i) const { return std::max(together[i], apart[i]); }
-};
-
 bool Candidate::has_noise(ArrayId array) const {
     const bool is_half =
         shared_.arithmetic() == Precision::float16 || shared_.arithmetic() == Precision::bfloat16;
@@ -97,7 +90,7 @@ void Candidate::add_noise_of_head(QueryRow& q, NoiseDetail detail) {
     for (std::size_t i = 0; i < columns; ++i) {
         const double h = half_unit(type, o[i]);
         noise_.half.push_back(h);
-        // Twice the variance; a numerator or a normaliser may be rounded by itself.
+        // Twice the variance; a numerator or a normaliser may be rounded separately.
         noise_.variance.push_back(square(h) + square(type.unit * o[i]));
     }
     double* const variance = noise_.variance.data() + first;
@@ -269,45 +262,31 @@ void Candidate::add_noise_of_steps(const QueryRow& q, const RowsView& values, No
         one.of_key *= one.factor;
         one.of_query *= one.factor;
     }
-    NoiseSums plain(columns), centred(columns), scores(columns);
-    std::vector<double> from_keys(columns), from_query(columns), slopes(columns), zeros(columns, 0),
-        sum_plain(columns), sum_centred(columns), sum_scores(columns);
-    for (std::size_t begin = 0, end = 0; begin < noisy.size(); begin = end) {
-        while (end < noisy.size() && noisy[end].cell == noisy[begin].cell) ++end;
-        const bool is_alone = end == begin + 1;
-        for (std::size_t at = begin; at < end; ++at) {
-            const NoisyKey& one = noisy[at];
-            const double* const v = one.key < values.rows ? values.at(one.key) : zeros.data();
-            const double n = one.weight, n2 = n * n, s = one.score, s2 = s * s;
-            for (std::size_t i = 0; i < columns; ++i) {
-                const double x = v[i], y = x - o[i], y2 = y * y;
-                plain.apart[i] += n2 * x * x;
-                centred.apart[i] += n2 * y2;
-                scores.apart[i] += s2 * y2;
-                from_keys[i] += one.of_key * y2;
-                from_query[i] += one.of_query * y2;
-            }
-            if (is_alone) {
-                for (std::size_t i = 0; i < columns; ++i) {
-                    const double x = v[i], y = x - o[i], y2 = y * y;
-                    plain.together[i] += n2 * x * x;
-                    centred.together[i] += n2 * y2;
-                    scores.together[i] += s2 * y2;
-                }
-                continue;
-            }
-            for (std::size_t i = 0; i < columns; ++i) {
-                const double x = v[i], y = x - o[i];
-                sum_plain[i] += n * x;
-                sum_centred[i] += n * y;
-                sum_scores[i] += s * y;
-            }
+    struct Sums {
+        double sum = 0, together = 0, apart = 0;  // of a cell; by cells; independent
+        void add(double x) {
+            sum += x;
+            apart += x * x;
         }
-        if (is_alone) continue;
+        void end_cell() { together += square(std::exchange(sum, 0)); }
+        double larger() const { return std::max(together, apart); }
+    };
+    std::vector<Sums> plain(columns), centred(columns), scores(columns);
+    std::vector<double> from_keys(columns), from_query(columns), slopes(columns);
+    const std::vector<double> zeros(columns, 0);
+    for (std::size_t at = 0; at < noisy.size(); ++at) {
+        const NoisyKey& one = noisy[at];
+        const double* const v = one.key < values.rows ? values.at(one.key) : zeros.data();
+        const bool ends = at + 1 == noisy.size() || noisy[at + 1].cell != one.cell;
         for (std::size_t i = 0; i < columns; ++i) {
-            plain.together[i] += square(std::exchange(sum_plain[i], 0));
-            centred.together[i] += square(std::exchange(sum_centred[i], 0));
-            scores.together[i] += square(std::exchange(sum_scores[i], 0));
+            const double x = v[i], y = x - o[i];
+            plain[i].add(one.weight * x);
+            centred[i].add(one.weight * y);
+            scores[i].add(one.score * y);
+            from_keys[i] += one.of_key * y * y;
+            from_query[i] += one.of_query * y * y;
+            for (Sums* const sums : {&plain[i], &centred[i], &scores[i]})
+                if (ends) sums->end_cell();
         }
     }
     if (slope_error != 0)
@@ -319,7 +298,7 @@ void Candidate::add_noise_of_steps(const QueryRow& q, const RowsView& values, No
         }
     if (detail == NoiseDetail::all) add_probes(q, keys, values, noisy, of_query, from_query);
     for (std::size_t i = 0; i < columns; ++i)
-        variance[i] += std::max(plain.larger(i), centred.larger(i)) + scores.larger(i) +
+        variance[i] += std::max(plain[i].larger(), centred[i].larger()) + scores[i].larger() +
                        from_keys[i] + from_query[i] + square(slopes[i]);
 }
 

@@ -45,9 +45,9 @@ public:
           times_(std::sqrt(2 * std::log(2 * elements / false_alarm))) {}
 
     /// Writes one for each head in the row.
-    void compare(const RowPlace& place, const std::array<std::size_t, 3>& at, RowOfHead* rows) {
+    void compare(const RowPlace& from, const std::array<std::size_t, 3>& at, RowOfHead* rows) {
         const std::vector<double> truth =
-            candidate_.row(given_.id, place.batch, place.head, place.row).value;
+            candidate_.row(given_.id, from.batch, from.head, from.row).value;
         errors_.resize(truth.size());
         for (std::size_t c = 0; c < truth.size(); ++c) {
             const double theirs = given_.values[layout_.offset({at[0], at[1], at[2], c})];
@@ -58,7 +58,7 @@ public:
         }
         for (const NoiseDetail detail :
              {NoiseDetail::storing, NoiseDetail::steps, NoiseDetail::all})
-            if (try_with(candidate_.noise(given_.id, place, detail), truth, at, rows,
+            if (try_with(candidate_.noise(given_.id, from, detail), truth, at, rows,
                          detail == NoiseDetail::all))
                 return;
     }
@@ -255,10 +255,10 @@ double error_of_rounded_factors(const Evaluator& evaluator, ArrayId array) {
             rounds.roundings.push_back({what, to});
     Candidate exact(evaluator, problem.asked, false), rounded(evaluator, rounds, false);
     const auto [batch, heads, rows, columns] = shape_of_all_axes(problem.plan, array);
-    constexpr std::size_t most_rows = 64;
+    constexpr std::size_t row_limit = 64;
     double squares = 0, count = 0;
     for (std::size_t i = 0; i < batch * heads; ++i)
-        for (std::size_t row = 0; row < rows; row += (rows + most_rows - 1) / most_rows) {
+        for (std::size_t row = 0; row < rows; row += (rows + row_limit - 1) / row_limit) {
             const std::vector<double>&a = exact.row(array, i / heads, i % heads, row).value,
                   &b = rounded.row(array, i / heads, i % heads, row).value;
             for (std::size_t c = 0; c < columns; ++c) {

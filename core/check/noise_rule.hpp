@@ -39,7 +39,7 @@ NoiseFit noise_fit(const Evaluator& evaluator, const Conventions& conventions,
 std::optional<NoiseFit> noise_of_question(const Evaluator& evaluator, const GivenArray& given,
                                           const Layout& layout, ThreadPool& pool);
 
-/// Whether errors under some conventions are no larger than those expected, in arrays that have
+/// Whether errors under some conventions are within those expected, in arrays that have
 /// noise.
 class ArraysNoise {
 public:
