@@ -156,7 +156,8 @@ Answerer::Line Answerer::model_request(const Record& record, const Line& line) c
 }
 
 ModelAsked Answerer::ask_model(const Record& record, io::InputFile file) const {
-    ModelAsked asked = model_of_record(defaults_, *batch_.program, std::move(file));
+    ModelAsked asked =
+        model_of_record(defaults_, *batch_.program, std::move(file), {}, batch_.model_flags);
     if (asked.request.id.empty()) asked.request.id = record.default_id;
     check_answer_format(asked.request, packed_);
     return asked;
@@ -177,6 +178,11 @@ PlannedQuestion Answerer::plan(const Record& record, Line line) {
     if (!line) request.input = record.file;
     RequestWithInput asked = open_request(request, std::move(line));
     if (asked.request.id.empty()) asked.request.id = record.default_id;
+    for (const FlagValue& flag : batch_.model_flags)
+        if (find_option(flag.option->key) == nullptr && flag.origin != Origin::environment)
+            throw Error(ErrorKind::usage, location_of(flag),
+                        "mode " + std::string(row_of(asked.request.settings.mode).name) +
+                            " does not have this setting; expected it in records of mode model");
     check_answer_format(asked.request, packed_);
     const PlanOptions options{.stream = streams_arrays(asked.request)};
     return plan_question(read_question(std::move(asked), {workers_, models_}), options);
