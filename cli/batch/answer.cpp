@@ -168,6 +168,7 @@ RecordOutcome Answerer::answer_model(const Record& record, io::InputFile file) {
     workers_.set_threads(asked.request.threads.value_or(threads_));
     const ModelPlan plan(asked, whole_models_.open(asked.request, asked.path));
     if (batch_.dry_run) return {io::TextBuffer(plan.cost_line(true))};
+    plan.check_size();
     plan.require_memory(true);
     return outcome_of(plan.request(), plan.run(workers_, nullptr), 0);
 }
@@ -204,6 +205,7 @@ RecordOutcome Answerer::answer_line(const Record& record, const Line& line, Prep
     PlannedQuestion planned = plan(record, line);
     const Request& request = planned.question.request;
     if (batch_.dry_run) return {io::TextBuffer(cost_line(request, planned.plan, planned.cost))};
+    check_output_size(request, planned.plan, planned.cost);
     const AnswerCost cost = answer_cost(request, planned.plan, planned.cost);
     at_locations(request,
                  [&] { require_memory(cost.memory, "emit", "the answer's text and its arrays"); });

@@ -30,6 +30,7 @@ int run_model_command(const Args& args) {
         return 0;
     }
     plan.require_memory(false);
+    show_notes(plan.check_size());
     ThreadPool pool(static_cast<std::size_t>(asked.request.threads.value_or(0)));
     io::ProgressLine line(std::chrono::milliseconds(500), io::ProgressLine::End::clear);
     const Request& request = plan.request();

@@ -155,6 +155,9 @@ public:
     /// Errors: kind input if the model needs more memory than there is.
     void require_memory(bool with_text) const;
 
+    /// As check_output_size of a mode.
+    std::vector<std::string> check_size() const;
+
     /// Runs the model, and calls `progress`, which may be empty, when a layer begins. Errors: those
     /// of run_model; kind usage if no layer has an array of the request.
     io::Report run(

@@ -111,6 +111,11 @@ inline constexpr Field store_field{.kind = FieldKind::string,
                                            append_field(json, io::text_of(*request.store));
                                    }};
 
+/// Bytes, as "500MB" or "8GiB".
+std::string take_size(Request& request, const nlohmann::json& value, const Limits& limits);
+inline constexpr Field size_field{
+    .kind = FieldKind::string, .set = take_size, .append = field_of<&Request::max_output>.append};
+
 /// A range of rows: "A:B", or a list of both; B is excluded.
 std::string take_rows(Request& request, const nlohmann::json& value, const Limits& limits);
 inline constexpr Field rows_field{.kind = FieldKind::integers,
