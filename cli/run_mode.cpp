@@ -21,15 +21,15 @@ int run_mode(const Args& args) {
     ThreadPool pool;
     io::LoadedModels models;
     const Runtime runtime{pool, models};
+    PlannedQuestion planned = plan_question(read_question(std::move(asked), runtime), options);
     if (is_dry) {
-        const PlannedQuestion planned =
-            plan_question(read_question(std::move(asked), runtime), options);
         const Request& request = planned.question.request;
         write_cost(request, cost_line(request, planned.plan, planned.cost));
         show_notes(planned.question.notes);
         return 0;
     }
-    Answer answered = answer(read_question(std::move(asked), runtime), options, runtime);
+    show_notes(check_output_size(planned.question.request, planned.plan, planned.cost));
+    Answer answered = answer(std::move(planned), runtime);
     const std::vector<std::string> notes = std::move(answered.question.notes);
     const std::vector<std::string> on_output = write_outputs(std::move(answered), pool);
     show_notes(notes);

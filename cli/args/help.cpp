@@ -100,7 +100,9 @@ std::string short_spelling(const Option& option) {
 std::vector<ShownOption> taken_options(const Program& program, const CommandRow& command) {
     const bool shows_table = command.mode != nullptr || (command.takes & (in_model | in_scan)) != 0;
     std::vector<ShownOption> taken;
-    for (const Option& option : command.own) taken.push_back({&option, help_of(option), "Options"});
+    for (const Option& option : command.own)
+        taken.push_back(
+            {&option, help_of(option), *option.group == '\0' ? "Options" : option.group});
     for (const Option& option : program.options) {
         if (!takes(command, option)) continue;
         const auto* const shown = find_row(command.shown_flags, &HelpOverride::key, option.key);

@@ -156,7 +156,8 @@ Answerer::Line Answerer::model_request(const Record& record, const Line& line) c
 }
 
 ModelAsked Answerer::ask_model(const Record& record, io::InputFile file) const {
-    ModelAsked asked = model_of_record(defaults_, *batch_.program, std::move(file));
+    ModelAsked asked =
+        model_of_record(defaults_, *batch_.program, std::move(file), {}, batch_.model_flags);
     if (asked.request.id.empty()) asked.request.id = record.default_id;
     check_answer_format(asked.request, packed_);
     return asked;
@@ -167,6 +168,7 @@ RecordOutcome Answerer::answer_model(const Record& record, io::InputFile file) {
     workers_.set_threads(asked.request.threads.value_or(threads_));
     const ModelPlan plan(asked, whole_models_.open(asked.request, asked.path));
     if (batch_.dry_run) return {io::TextBuffer(plan.cost_line(true))};
+    plan.check_size();
     plan.require_memory(true);
     return outcome_of(plan.request(), plan.run(workers_, nullptr), 0);
 }
@@ -177,6 +179,11 @@ PlannedQuestion Answerer::plan(const Record& record, Line line) {
     if (!line) request.input = record.file;
     RequestWithInput asked = open_request(request, std::move(line));
     if (asked.request.id.empty()) asked.request.id = record.default_id;
+    for (const FlagValue& flag : batch_.model_flags)
+        if (find_option(flag.option->key) == nullptr && flag.origin != Origin::environment)
+            throw Error(ErrorKind::usage, location_of(flag),
+                        "mode " + std::string(row_of(asked.request.settings.mode).name) +
+                            " does not have this setting; expected it in records of mode model");
     check_answer_format(asked.request, packed_);
     const PlanOptions options{.stream = streams_arrays(asked.request)};
     return plan_question(read_question(std::move(asked), {workers_, models_}), options);
@@ -198,6 +205,7 @@ RecordOutcome Answerer::answer_line(const Record& record, const Line& line, Prep
     PlannedQuestion planned = plan(record, line);
     const Request& request = planned.question.request;
     if (batch_.dry_run) return {io::TextBuffer(cost_line(request, planned.plan, planned.cost))};
+    check_output_size(request, planned.plan, planned.cost);
     const AnswerCost cost = answer_cost(request, planned.plan, planned.cost);
     at_locations(request,
                  [&] { require_memory(cost.memory, "emit", "the answer's text and its arrays"); });

@@ -149,6 +149,8 @@ void check_output(const BatchRequest& request) {
     for (const std::string& file : request.flag_files) io::guard_read(file);
     for (const auto& [key, path] : request.defaults.operand_files)
         io::guard_read(io::split_data_path(path).file);
+    for (const FlagValue& flag : request.model_flags)
+        if (names_file(*flag.option)) io::guard_read(io::split_data_path(flag.text).file);
     if (request.defaults.model_config) io::guard_read(*request.defaults.model_config);
     io::require_unread(request.output);
     struct stat status {};

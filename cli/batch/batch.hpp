@@ -56,6 +56,7 @@ private:
 struct BatchRequest {
     const Program* program = nullptr;     ///< whose commands have the keys of records; not null
     Request defaults;                     ///< given by flags, for records that do not specify them
+    std::vector<FlagValue> model_flags;   ///< the same for records of mode model: its own flags
     std::vector<std::string> flag_files;  ///< files that flags were read from
     std::vector<BatchInput> inputs;
     Shard shard;

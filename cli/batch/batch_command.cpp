@@ -1,8 +1,13 @@
 // `attn batch`: its own flags, and every flag of the modes as a default for records.
 #include <algorithm>
+#include <array>
+#include <iterator>
+#include <string_view>
 #include <utility>
 
 #include "cli/batch/batch.hpp"
+#include "cli/model/model.hpp"
+#include "cli/model/model_options.hpp"
 #include "cli/output/output.hpp"
 #include "cli/question/question.hpp"
 #include "cli/request/request.hpp"
@@ -28,16 +33,34 @@ void check_output_name(const BatchRequest& batch) {
         format_of_name(io::output_formats, name, false, &io::OutputFormat::json);
 }
 
+void refuse_standard_input(const std::string& path, const std::string& where) {
+    if (io::is_standard_input(path))
+        throw Error(ErrorKind::usage, where,
+                    "standard input, which every record would read again; expected a file");
+}
+
 /// Refuses settings that no record of a batch can have.
 void refuse_defaults(const Request& defaults, const io::OutputFormat* packed) {
     check_answer_format(defaults, packed);
     // Otherwise every record would report the same unknown name.
-    at_locations(defaults, [&] { check_array_names(defaults.settings.emit); });
+    std::vector<std::string> names = defaults.settings.emit;
+    std::erase_if(names, is_model_array);
+    at_locations(defaults, [&] { check_array_names(names); });
     if (defaults.has_mode) check_defaults(defaults);
     for (const auto& [key, path] : defaults.operand_files)
-        if (io::is_standard_input(path))
-            throw Error(ErrorKind::usage, location_of(defaults, key),
-                        "standard input, which every record would read again; expected a file");
+        refuse_standard_input(path, location_of(defaults, key));
+}
+
+/// The flags that records of mode model take from their own table.
+std::vector<FlagValue> model_flags_of(const Args& args) {
+    std::vector<FlagValue> flags;
+    for (FlagValue flag : args.flags) {
+        flag.option = find_option(model_options, flag.option->key);
+        if (flag.option == nullptr) continue;
+        if (names_file(*flag.option)) refuse_standard_input(flag.text, location_of(flag));
+        flags.push_back(std::move(flag));
+    }
+    return flags;
 }
 
 /// The format of --out-dir: npz unless one is given.
@@ -112,6 +135,7 @@ BatchRequest batch_of(const Args& args) {
     batch.program = args.program;
     batch.defaults = defaults_of(args);
     batch.flag_files = args.flag_files;
+    batch.model_flags = model_flags_of(args);
     batch.defaults.no_files = args.has("no_files");
     batch.inputs = inputs_of(args);
     batch.jobs = args.whole("jobs").value_or(processors());
@@ -203,6 +227,18 @@ constexpr Option batch_options[] = {
      .help = "a record that names a file fails (default off)"},
 };
 
+/// With those of mode model; modes have --text too.
+constexpr auto all_options = [] {
+    std::array<Option, std::size(batch_options) + std::size(model_options) - 1> all{};
+    auto end = std::ranges::copy(batch_options, all.begin()).out;
+    for (const Option& option : model_options)
+        if (option.key != std::string_view("text")) {
+            *end = option;
+            (end++)->group = "Records of mode model";
+        }
+    return all;
+}();
+
 constexpr HelpOverride batch_flags[] = {
     {"mode", "the mode of records that have no mode key"},
     {"each", "each of REQUESTS is one input"},
@@ -234,7 +270,7 @@ constexpr CommandRow batch_command{
         "themselves.\nSee attn self --help.\n",
     .common_flags = batch_flags,
     .takes = in_batch,
-    .own = batch_options,
+    .own = all_options,
     .run = run_batch_command};
 
 }  // namespace attn::cli

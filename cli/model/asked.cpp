@@ -111,7 +111,7 @@ ModelAsked model_of_command(const Args& args) {
 }
 
 ModelAsked model_of_record(const Request& defaults, const Program& program, io::InputFile record,
-                           const std::string& path) {
+                           const std::string& path, std::span<const FlagValue> flags) {
     Args args;
     args.program = &program;
     args.command = &model_command;
@@ -121,9 +121,14 @@ ModelAsked model_of_record(const Request& defaults, const Program& program, io::
             throw Error(ErrorKind::usage, flag.location,
                         "\"" + std::string(flag.option->key) +
                             "\" names a file, and --no-files is on; expected none");
+    for (const FlagValue& flag : flags) {
+        const io::JsonMember* const key = record.document->find(std::string(flag.option->key));
+        if (key == nullptr || record.document->text(*key) == "null") args.flags.push_back(flag);
+    }
     for (const auto& [key, place] : defaults.locations) {
         const Option* const option = find_option(key);
-        if (option != nullptr && !takes(model_command, *option))
+        if (option != nullptr && !takes(model_command, *option) &&
+            find_option(model_command.own, key) == nullptr)
             throw Error(ErrorKind::usage, text_of(defaults, key, place),
                         "mode model does not have this setting; expected it in records of other "
                         "modes");

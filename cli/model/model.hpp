@@ -34,6 +34,9 @@ struct ModelArray {
 /// --emit accepts these names and those of the attention arrays.
 std::span<const ModelArray> model_arrays();
 
+/// Whether --emit accepts this name for some model, and no mode does.
+bool is_model_array(const std::string& name);
+
 /// The names of arrays of one stack of an encoder-decoder model, as encoder_hidden_states.
 std::vector<std::string> arrays_of_stacks();
 
@@ -110,11 +113,11 @@ bool is_model_request(const io::InputFile& file);
 /// the request's keys. Errors: kind usage; those of files.
 ModelAsked model_of_command(const Args& args);
 
-/// A record of a batch, whose keys take precedence over `defaults`. `path` is
-/// the model of records that name none; empty: each must. Errors: kind usage;
-/// with no_files of `defaults`, also for a record that names a file.
+/// A record of a batch, whose keys take precedence over `defaults` and `flags`, which are the
+/// command's own. `path` is the model of records that name none; empty: each must. Errors: kind
+/// usage; with no_files of `defaults`, also for a record that names a file.
 ModelAsked model_of_record(const Request& defaults, const Program& program, io::InputFile record,
-                           const std::string& path = {});
+                           const std::string& path = {}, std::span<const FlagValue> flags = {});
 
 struct ModelQuestion {
     ModelInput input;
@@ -151,6 +154,9 @@ public:
 
     /// Errors: kind input if the model needs more memory than there is.
     void require_memory(bool with_text) const;
+
+    /// As check_output_size of a mode.
+    std::vector<std::string> check_size() const;
 
     /// Runs the model, and calls `progress`, which may be empty, when a layer begins. Errors: those
     /// of run_model; kind usage if no layer has an array of the request.

@@ -155,9 +155,14 @@ void ModelPlan::choose_layers(const Args& args) {
     // By default arrays of the last layer are written if it is selected.
     const bool has_last = !asked_.layers.empty() && asked_.layers.back() + 1 == last().layers;
     if (!has_last && !request_.has("emit")) std::erase(question_.emit, "last_hidden_state");
+    // A table of many matrices is a summary, which has them.
+    const bool adds_next = has_last && !request_.has("emit") && is_on_terminal(request_) &&
+                           !request_.wants_pictures() && last().head && last().head();
+    if (adds_next)
+        question_.emit.insert(question_.emit.end(), {"next_tokens", "next_token_probabilities"});
     asked_.arrays = {names_of_stack(question_.emit, decoder_ ? "decoder_" : ""),
                      request_.settings.head,
-                     names(request_, "logits") || names(request_, "next_tokens") ||
+                     adds_next || names(request_, "logits") || names(request_, "next_tokens") ||
                          names(request_, "next_token_probabilities")};
     of_encoder_.arrays = {names_of_stack(question_.emit, "encoder_"), request_.settings.head};
     asked_.generate = of_encoder_.generate = question_.generate;
@@ -278,9 +283,11 @@ ModelCost ModelPlan::cost() const {
 
 namespace {
 
-/// Approximate bytes of the text of an answer's numbers: digits, sign, point and comma.
+/// Approximate bytes of an answer's numbers. As text: digits, sign, point and comma.
 double text_bytes(const Request& request, const ModelCost& cost) {
     constexpr std::size_t of_any = 4;
+    if (request.format->binary)
+        return cost.numbers * static_cast<double>(row_of(request.settings.dtype).size);
     return cost.numbers * static_cast<double>(of_any + request.precision.value_or(
                                                            row_of(request.settings.dtype).digits));
 }
@@ -323,6 +330,13 @@ std::string ModelPlan::cost_line(bool with_text) const {
     append_count(line, "output_numbers", cost.numbers);
     append_count(line, "output_bytes", text);
     return line + "}\n";
+}
+
+std::vector<std::string> ModelPlan::check_size() const {
+    const double bytes = text_bytes(request_, cost());
+    return at_locations(request_, [&] {
+        return check_output_size(request_, bytes, "fewer --layers, --head or --emit, ");
+    });
 }
 
 void ModelPlan::require_memory(bool with_text) const {

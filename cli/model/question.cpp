@@ -80,6 +80,12 @@ std::vector<std::string> arrays_of_stacks() {
     return names;
 }
 
+bool is_model_array(const std::string& name) {
+    const std::vector<std::string> of_stacks = arrays_of_stacks();
+    return find_row(array_rows, &ModelArray::name, std::string_view(name)) != nullptr ||
+           std::find(of_stacks.begin(), of_stacks.end(), name) != of_stacks.end();
+}
+
 std::vector<std::string> names_of_stack(const std::vector<std::string>& names,
                                         std::string_view prefix) {
     std::vector<std::string> own;

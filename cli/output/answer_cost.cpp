@@ -5,6 +5,9 @@
 #include <string_view>
 
 #include "cli/request/request.hpp"
+#include "core/base/bytes_text.hpp"
+#include "core/base/error.hpp"
+#include "core/operator/arrays.hpp"
 #include "core/operator/mask.hpp"
 #include "io/file/output.hpp"
 #include "io/plot/colors.hpp"
@@ -56,10 +59,14 @@ double columns_of_array(const Plan& plan, ArrayId array) {
 
 /// Bytes of an element, as text or in a binary file.
 double element_size(const Request& request, const Plan& plan, ArrayId array, double seen) {
-    if (!request.format->json) return static_cast<double>(row_of(plan.config.dtype).size);
+    if (request.format->binary)
+        return request.store ? request.store->width() / 8.0
+                             : static_cast<double>(row_of(plan.config.dtype).size);
     constexpr std::size_t of_weight = 3, of_any = 4;  // "0." and a comma; in the second also a sign
     const io::ArrayColors colors = io::colors_of(array);
-    const std::size_t digits = request.precision.value_or(row_of(plan.config.dtype).digits);
+    constexpr std::size_t of_table = 4;
+    const std::size_t digits = request.precision.value_or(
+        request.format->marks_masked ? of_table : row_of(plan.config.dtype).digits);
     const std::size_t visible =
         digits + (colors == io::ArrayColors::from_zero ? of_weight : of_any);
     const double masked = static_cast<double>(masked_length(request, colors, visible));
@@ -90,6 +97,82 @@ AnswerCost answer_cost(const Request& request, const Plan& plan, const Cost& cos
     const double head = 2 * head_size(request);  // two copies: as built, and as written
     return {static_cast<std::uint64_t>(bytes),
             std::max(cost.memory, cost.answer_memory + bytes + pieces + head)};
+}
+
+namespace {
+
+/// At least so many bytes, as --max-output takes them.
+std::string size_above(double bytes) {
+    for (const auto& [unit, name] : {std::pair(0x1p30, "GiB"), {0x1p20, "MiB"}, {0x1p10, "KiB"}})
+        if (bytes > unit)
+            return std::to_string(static_cast<std::uint64_t>(bytes / unit) + 1) + name;
+    return "1KiB";
+}
+
+/// The flags that give a smaller result of the mode, each of them alone.
+std::string smaller_ways(const Request& request, const Plan& plan, double limit, double seen) {
+    const auto size = [&](ArrayId array) {
+        return element_size(request, plan, array, seen) * plan.numbers<double>(array);
+    };
+    std::string ways;
+    double of_rows = 0, others = 0;
+    plan.emit.for_each([&](ArrayId array) {
+        const auto& axes = array.row().axes;
+        (std::ranges::find(axes, Axis::q_len) != axes.end() ? of_rows : others) += size(array);
+    });
+    const ArrayId context = *find_array("context_vectors");
+    if (request.settings.emit != std::vector<std::string>{"context_vectors"} &&
+        size(context) <= limit)
+        ways += "--emit context_vectors, ";
+    const double rows = (limit - others) / of_rows * static_cast<double>(plan.rows);
+    if (!request.settings.token && rows >= 1)
+        ways += "--rows " + std::to_string(plan.first_query) + ":" +
+                std::to_string(plan.first_query + static_cast<std::size_t>(rows)) + ", ";
+    return ways;
+}
+
+}  // namespace
+
+std::vector<std::string> check_output_size(const Request& request, double bytes,
+                                           const std::string& ways) {
+    const io::OutputFormat& format = *request.format;
+    const double limit = request.max_output.value_or(0x1p32);
+    const bool is_summary =  // whatever the size
+        format.write == io::write_torch || is_on_terminal(request);
+    if (bytes <= limit || format.write == nullptr || is_summary) return {};
+    const bool is_shown = !request.of_batch && io::inherited_descriptor(request.output).has_value();
+    if (format.binary && !is_shown)
+        return {request.output + ": about " + bytes_in_words(bytes) + "; " +
+                (ways.empty() ? "" : "less with " + ways.substr(0, ways.size() - 2) + "; ") +
+                "--max-output " + size_above(bytes) + " omits this note"};
+    std::string file;
+    if (request.of_batch) {
+        file = "--out-dir DIR, ";
+    } else if (!request.precision && !request.pretty && !request.nonfinite) {
+        const std::string name = format.one_array ? "npy" : "npz";
+        file = (request.has("format") ? "--format " + name + " " : "") + "-o FILE." + name + ", ";
+    }
+    throw SettingError(ErrorKind::usage, "max_output",
+                       std::string(format.name) + " of about " + bytes_in_words(bytes) +
+                           "; expected at most " + bytes_in_words(limit) + ", as with " + ways +
+                           file + "or --max-output " + size_above(bytes));
+}
+
+std::vector<std::string> check_output_size(const Request& request, const Plan& plan,
+                                           const Cost& cost) {
+    const double seen = visible_fraction(plan, cost);
+    double bytes = 0;
+    plan.emit.for_each([&](ArrayId array) {
+        const bool is_written =
+            !request.format->one_array || array.row().name == request.settings.emit.front();
+        if (is_written)
+            bytes += element_size(request, plan, array, seen) * plan.numbers<double>(array);
+    });
+    const double limit = request.max_output.value_or(0x1p32);
+    if (bytes <= limit) return {};
+    return at_locations(request, [&] {
+        return check_output_size(request, bytes, smaller_ways(request, plan, limit, seen));
+    });
 }
 
 void write_cost(const Request& request, const std::string& line) {

@@ -149,6 +149,16 @@ struct AnswerCost {
 /// The whole answer is in memory before it is written.
 AnswerCost answer_cost(const Request& request, const Plan& plan, const Cost& cost);
 
+/// Called before anything is computed. Returns a note for a file of arrays that is larger than
+/// --max-output, with its size, or nothing. Errors: SettingError of kind usage for other results
+/// that are larger; `ways` are flags for smaller ones.
+std::vector<std::string> check_output_size(const Request& request, double bytes,
+                                           const std::string& ways);
+
+/// The same for a mode. Errors: kind usage.
+std::vector<std::string> check_output_size(const Request& request, const Plan& plan,
+                                           const Cost& cost);
+
 /// The answer of a dry run: sizes, operations and AnswerCost as a line of JSON.
 std::string cost_line(const Request& request, const Plan& plan, const Cost& cost);
 
@@ -175,6 +185,9 @@ std::string head_text(HeadMembers head);
 /// Writes the rest of the JSON after the head, on one line.
 void write_after_head(io::Output& out, const Request& request,
                       const std::vector<NamedArray>& arrays, ThreadPool& workers);
+
+/// Whether a table is shown on a terminal, shortened.
+bool is_on_terminal(const Request& request);
 
 /// Writes the report to the request's output, and the requested pictures; `weights`, a
 /// file that is filled, appears with them. Each file is written completely or not at all. Returns

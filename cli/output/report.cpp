@@ -41,6 +41,15 @@ std::string parameters_origin(const Request& request, const Plan& plan) {
     return "  " + io::last_part(weights->second) + layer;
 }
 
+}  // namespace
+
+bool is_on_terminal(const Request& request) {
+    return request.output == "-" && !request.of_batch && request.format->write == io::write_table &&
+           ::isatty(STDOUT_FILENO) != 0;
+}
+
+namespace {
+
 /// Files, pipes and answers of a batch are complete. COLUMNS limits the width in a pipe too.
 io::TableLimits table_limits(const Request& request) {
     if (request.output != "-" || request.of_batch) return {};

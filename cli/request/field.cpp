@@ -237,6 +237,23 @@ std::string take_color_scale(Request& request, const json& value, const Limits&)
     return {};
 }
 
+std::string take_size(Request& request, const json& value, const Limits& limits) {
+    constexpr std::pair<std::string_view, double> units[] = {
+        {"", 1},         {"B", 1},        {"kB", 1e3},    {"KB", 1e3},
+        {"MB", 1e6},     {"GB", 1e9},     {"TB", 1e12},   {"KiB", 0x1p10},
+        {"MiB", 0x1p20}, {"GiB", 0x1p30}, {"TiB", 0x1p40}};
+    const std::string text = value.is_string() ? value.get<std::string>() : value.dump();
+    const io::ParsedNumber number = io::parse_json_number(text);
+    std::string_view unit = std::string_view(text).substr(number.length);
+    unit.remove_prefix(std::min(unit.find_first_not_of(' '), unit.size()));
+    for (const auto& [name, bytes] : units)
+        if (number.length != 0 && unit == name && is_within(number.value * bytes, limits)) {
+            request.max_output = number.value * bytes;
+            return {};
+        }
+    return std::string("not a size; expected ") + limits.expected;
+}
+
 std::string take_rows(Request& request, const json& value, const Limits& limits) {
     json range = value;
     if (value.is_string()) {

@@ -120,6 +120,11 @@ inline constexpr Field color_scale_field{.kind = FieldKind::number,
                                                  append_field(json, text_of(*request.color_scale));
                                          }};
 
+/// Bytes, as "500MB" or "8GiB".
+std::string take_size(Request& request, const nlohmann::json& value, const Limits& limits);
+inline constexpr Field size_field{
+    .kind = FieldKind::string, .set = take_size, .append = field_of<&Request::max_output>.append};
+
 /// A range of rows: "A:B", or a list of both; B is excluded.
 std::string take_rows(Request& request, const nlohmann::json& value, const Limits& limits);
 inline constexpr Field rows_field{.kind = FieldKind::integers,

@@ -128,6 +128,7 @@ struct Request {
     std::optional<io::StoredType> store;  ///< empty: numbers keep their type
     std::string command;                  ///< for comments; empty in a batch
     bool bare = false;                    ///< of a result, only the id and the arrays are written
+    std::optional<double> max_output;     ///< in bytes
     bool dry_run = false;                 ///< the cost is written instead of the arrays
 
     std::optional<std::uint64_t> threads;  ///< empty: all processors

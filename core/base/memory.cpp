@@ -11,6 +11,7 @@
 #include <limits>
 #include <new>
 
+#include "core/base/bytes_text.hpp"
 #include "core/base/error.hpp"
 
 namespace attn {
@@ -18,16 +19,18 @@ namespace {
 
 thread_local std::size_t sharers = 1;
 
-std::string in_words(double bytes) {
+}  // namespace
+
+std::string bytes_in_words(double bytes) {
     std::array<char, 32> text{};
-    if (bytes < 0x1p30)
+    if (bytes < 0x1p20)
+        std::snprintf(text.data(), text.size(), "%.0f bytes", bytes);
+    else if (bytes < 0x1p30)
         std::snprintf(text.data(), text.size(), "%.0f MiB", bytes / 0x1p20);
     else
         std::snprintf(text.data(), text.size(), "%.3g GiB", bytes / 0x1p30);
     return text.data();
 }
-
-}  // namespace
 
 void require_memory(double bytes, const std::string& where, const std::string& purpose,
                     double processes) {
@@ -36,8 +39,8 @@ void require_memory(double bytes, const std::string& where, const std::string& p
     const MemoryLimit limit = memory_limit(processes);
     if (need > limit.bytes)
         throw SettingError(ErrorKind::input, where,
-                           purpose + " needs about " + in_words(need) + " of memory; " +
-                               limit.words + " " + in_words(limit.bytes));
+                           purpose + " needs about " + bytes_in_words(need) + " of memory; " +
+                               limit.words + " " + bytes_in_words(limit.bytes));
     if (need > limit.bytes / static_cast<double>(sharers)) throw BeyondShare();
 }
 

@@ -2,7 +2,10 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <map>
 #include <optional>
+#include <string>
+#include <string_view>
 #include <utility>
 
 #include "io/text/number_text.hpp"
@@ -55,7 +58,14 @@ public:
 
     void write() {
         const std::size_t size = std::visit([](const auto& v) { return v.size(); }, array_.values);
-        const Ends matrices = ends_of(size / (rows_ * columns_), limits_.matrices);
+        write(ends_of(size / (rows_ * columns_), limits_.matrices));
+    }
+
+    /// The first matrix alone.
+    void write_first() { write({1, 0, 1}); }
+
+private:
+    void write(const Ends& matrices) {
         const Ends rows = ends_of(rows_, limits_.rows);
         const Ends columns = fitted(rows, [&](std::size_t column) {
             std::size_t width = 0;
@@ -75,7 +85,6 @@ public:
             [&] { out_ << dots << "\n"; });
     }
 
-private:
     /// A number, or a dot where the mask excludes the key, whatever the number. Matrices are
     /// counted in row-major order.
     std::string cell(std::size_t matrix, std::size_t row, std::size_t column) const {
@@ -234,7 +243,49 @@ private:
 
 }  // namespace
 
+namespace {
+
+std::size_t matrices_of(const NamedArray& array) {
+    const std::vector<std::size_t> shape = shape_of(array);
+    std::size_t count = 1;
+    for (std::size_t axis = 2; axis < shape.size(); ++axis) count *= shape[axis - 2];
+    return count;
+}
+
+bool is_next_token(const NamedArray& array) {
+    return array.name.starts_with("next_token");
+}
+
+/// Of a model, if the layers have more matrices of one name than are shown: the first one of the
+/// weights, or of all, and the next tokens.
+bool write_summary(Output& out, const Report& report, const NumberStyle& style) {
+    const NamedArray* first = nullptr;
+    std::size_t all = 0, most = 0;
+    std::map<std::string_view, std::size_t> counts;
+    for (const NamedArray& array : report.arrays) {
+        if (is_next_token(array)) continue;
+        const std::string_view name = std::string_view(array.name).substr(0, array.name.find('.'));
+        if (first == nullptr || (name == "attention_weights" && !first->name.starts_with(name)))
+            first = &array;
+        all += matrices_of(array);
+        most = std::max(most, counts[name] += matrices_of(array));
+    }
+    if (report.layers.empty() || style.limits.matrices == 0 || most <= style.limits.matrices)
+        return false;
+    TableWriter(out, report, style, *first).write_first();
+    for (const NamedArray& array : report.arrays)
+        if (is_next_token(array)) {
+            out << "\n";
+            TableWriter(out, report, style, array).write();
+        }
+    out << "\n" << std::to_string(all - 1) << " more: --layers, --head, --heatmap, -o\n";
+    return true;
+}
+
+}  // namespace
+
 void write_table(Output& out, const Report& report, const NumberStyle& style) {
+    if (write_summary(out, report, style)) return;
     bool first = true;
     for (const NamedArray& array : report.arrays) {
         if (!first) out << "\n";

@@ -53,7 +53,129 @@ int run_quickly(const Words& words) {
     return ending.code;
 }
 
+/// The last number of bytes that the text has: "4 GiB", "300KiB".
+double bytes_in(const std::string& text) {
+    const std::size_t digit = text.find_last_of("0123456789");
+    const std::size_t begin = text.find_last_not_of("0123456789.", digit) + 1;
+    const char unit = text[text.find_first_not_of(" 0123456789.", begin)];
+    return std::stod(text.substr(begin)) * (unit == 'K'   ? 0x1p10
+                                            : unit == 'M' ? 0x1p20
+                                            : unit == 'G' ? 0x1p30
+                                                          : 1);
+}
+
 }  // namespace
+
+TEST_CASE("output: above --max-output it is refused with flags that work, or noted of a file") {
+    json rows = json::array();
+    for (int i = 0; i < 120; ++i)
+        rows.push_back({0.5 * (i % 7), 0.25 * (i % 5), 1.0 / (1 + i % 11)});
+    write_text("x.json", rows.dump());
+    std::size_t refused = 0, followed = 0, noted = 0;
+    Sample sample(3);
+    for (const auto& [name, input] : modes())
+        for (const io::OutputFormat& format : io::output_formats)
+            for (const bool to_file : {false, true})
+                for (const Words& more : std::vector<Words>{{},
+                                                            {"--emit", "attention_weights"},
+                                                            {"--emit", "context_vectors"},
+                                                            {"--dtype", "float64"}}) {
+                    if (!sample.takes()) continue;
+                    const std::string file = "out" + std::string(format.suffixes[0]);
+                    Words words = Words{name} + input + more;
+                    const Words where = to_file && !format.suffixes[0].empty()
+                                            ? Words{"-o", file}
+                                            : Words{"--format", std::string(format.name)};
+                    const bool is_file = where[0] == "-o";
+                    std::filesystem::remove(file);
+                    const Outcome whole = run_attn(words + where);
+                    if (whole.code != 0) continue;  // linear has no weights
+                    CAPTURE(words);
+                    CAPTURE(where);
+                    const std::string bytes = is_file ? read_text(file) : whole.out;
+                    std::filesystem::remove(file);
+                    const auto limited = [&](double limit) {
+                        return Words{"--max-output", std::to_string(std::size_t(limit))};
+                    };
+                    const auto size = static_cast<double>(bytes.size());
+                    CHECK(run_attn(words + where + limited(2 * size + 1000)).code == 0);
+                    std::filesystem::remove(file);
+                    const double least = (size - 3000) / 2.5;  // without the head of JSON and npz
+                    if (least < 100 || format.name == "torch") continue;
+                    const Outcome less = run_attn(words + where + limited(least));
+                    CAPTURE(less.err);
+                    if (format.binary && is_file) {
+                        CHECK(less.code == 0);
+                        CHECK((read_text(file) == bytes));
+                        CHECK(less.err.starts_with("attn: note: " + file + ": about "));
+                        ++noted;
+                        continue;
+                    }
+                    CHECK(less.code == 2);
+                    CHECK(less.out.empty());
+                    CHECK_FALSE(std::filesystem::exists(file));
+                    const std::size_t about = less.err.find("about ") + 6;
+                    const double said =
+                        bytes_in(less.err.substr(about, less.err.find(';') - about));
+                    CHECK(said > size / 2 - 3000);
+                    CHECK(said < 2 * size);
+                    ++refused;
+                    std::string ways = less.err.substr(less.err.find("as with ") + 8);
+                    for (std::size_t at; (at = ways.find("or --")) != std::string::npos;)
+                        ways.erase(at, 3);
+                    std::replace(ways.begin(), ways.end(), ',', '\n');
+                    for (const std::string& way : lines_of(ways)) {
+                        Words flags = words_in(way);
+                        CAPTURE(way);
+                        if (flags.size() > 1 && flags[1].starts_with("FILE")) flags[1] = "f.npz";
+                        std::replace(flags.begin(), flags.end(), std::string("FILE.npz"),
+                                     std::string("f.npz"));
+                        std::replace(flags.begin(), flags.end(), std::string("FILE.npy"),
+                                     std::string("f.npy"));
+                        const bool renames = contains(way, "FILE.");
+                        const Outcome then =
+                            run_attn(words + (renames ? Words{} : where) + limited(least) + flags);
+                        CAPTURE(then.err);
+                        CHECK(then.code == 0);
+                        ++followed;
+                    }
+                }
+    MESSAGE(refused << " refused, " << followed << " suggestions, " << noted << " notes");
+    CHECK(refused > 20);
+    CHECK(followed > 40);
+    CHECK(noted > 5);
+}
+
+TEST_CASE("output: in a batch the limit is of each record, and sizes have units") {
+    const std::string small = R"({"mode": "self", "example": "pair"})",
+                      large = R"({"mode": "self", "rand": [90, 3]})",
+                      model = R"({"mode": "model", "model": ")" + data_path("models/gpt2") +
+                              R"(", "token_ids": [3, 1, 4, 1, 5, 2]})";
+    for (const std::string jobs : {"1", "3"}) {
+        const Outcome batch =
+            run_attn({"batch", "--max-output", "5kB", "--jobs", jobs},
+                     small + "\n" + large + "\n" + small + "\n" + model + "\n" + small + "\n");
+        CHECK(batch.code == 1);
+        const std::vector<json> answers = answers_in(batch.out);
+        REQUIRE(answers.size() == 5);
+        for (const std::size_t i : {1u, 3u})
+            CHECK(contains(answers[i]["error"]["message"].dump(), "or --max-output "));
+        for (const std::size_t i : {0u, 2u, 4u}) CHECK(answers[i].contains("context_vectors"));
+    }
+    json asked = json::parse(large);
+    asked["max_output"] = "5kB";
+    CHECK(contains(run_attn({"batch"}, asked.dump()).out, "max_output"));
+    CHECK(run_attn({"batch", "--max-output", "5kB", "--out-dir", "out"}, large).code == 0);
+    const auto runs = [&](const std::string& limit) {
+        return run_attn({"self", "--rand", "90,3", "--max-output", limit}).code == 0;
+    };
+    for (const std::string limit : {"1MB", "1e6", "0.5MiB", "200KiB", "1 GB", "2TiB", "300000"})
+        CHECK(runs(limit));
+    for (const std::string limit : {"1B", "10kB", "0.00001GiB"}) CHECK_FALSE(runs(limit));
+    for (const std::string limit : {"", "GB", "1Q", "-1MB", "0", "1MBB", "x", "1e30"})
+        check_error({"self", "--rand", "9,3", "--max-output", limit}, "", 2,
+                    "expected bytes, as in 500MB or 8GiB");
+}
 
 TEST_CASE("sizes: one of a thousand million is refused within 200 MB, in every mode") {
     write_text("x.json", "[[1,2],[3,4]]");

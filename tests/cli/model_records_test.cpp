@@ -1,8 +1,10 @@
 // Requests of mode model: the same by flags, in a file and in a batch; layers and costs.
+#include "cli/model/model_options.hpp"
 #include "tests/support/answers.hpp"
 
 namespace model_records_test {
 
+using namespace attn;
 using namespace attn::test;
 using nlohmann::json;
 
@@ -54,19 +56,24 @@ json drawn_request(std::mt19937& random) {
     return request;
 }
 
+std::string flag_of(std::string key) {
+    std::replace(key.begin(), key.end(), '_', '-');
+    return "--" + key;
+}
+
+/// A key of a request as a flag.
+Words flag_of(const std::string& key, const json& value) {
+    if (value.is_boolean()) return {flag_of(key)};
+    return {flag_of(key), value.is_array()    ? listed(value)
+                          : value.is_string() ? value.get<std::string>()
+                                              : value.dump()};
+}
+
 /// The command with the request's keys as flags.
 Words flags_of(const json& request) {
     Words words{"model", request["model"]};
-    for (const auto& [key, value] : request.items()) {
-        if (key == "mode" || key == "model") continue;
-        std::string flag = "--" + key;
-        std::replace(flag.begin(), flag.end(), '_', '-');
-        words.push_back(flag);
-        if (!value.is_boolean())
-            words.push_back(value.is_array()    ? listed(value)
-                            : value.is_string() ? value.get<std::string>()
-                                                : value.dump());
-    }
+    for (const auto& [key, value] : request.items())
+        if (key != "mode" && key != "model") words = words + flag_of(key, value);
     return words;
 }
 
@@ -74,6 +81,13 @@ json without_id(json result) {
     result.erase("id");
     if (result.contains("config")) result["config"].erase("id");
     return result;
+}
+
+std::string numbers_text(std::size_t rows, std::size_t columns) {
+    json matrix = json::array();
+    for (std::size_t i = 0; i < rows; ++i)
+        for (std::size_t j = 0; j < columns; ++j) matrix[i][j] = 0.25 * double((7 * i + 3 * j) % 9);
+    return matrix.dump();
 }
 
 std::size_t count_of(const json& value) {
@@ -92,7 +106,69 @@ std::size_t numbers_in(const json& result) {
     return count;
 }
 
+/// Some of the keys as flags of the batch: defaults, which keys of the record override.
+void check_defaults(std::mt19937& random, const json& request, const json& record) {
+    json rest = request;
+    Words batch{"batch", "--threads", "2"};
+    for (const auto& [key, value] : request.items()) {
+        if (key == "mode" || key == "model" || random() % 3 == 0) continue;
+        const bool is_overridden = key == "layers" && random() % 2 == 0;
+        batch = batch + (is_overridden ? Words{"--layers", "1"} : flag_of(key, value));
+        if (!is_overridden) rest.erase(key);
+    }
+    CAPTURE(batch);
+    CHECK_EQ(result_of(batch, rest.dump()), record);
+}
+
 }  // namespace
+
+TEST_CASE("model requests: every flag is a default of the records of that mode") {
+    const json model{{"mode", "model"}, {"model", data_path("models/gpt2")}},
+        self{{"mode", "self"}, {"inputs", {{1, 2}, {3, 4}}}};
+    write_text("states.json", numbers_text(3, 12));
+    std::size_t tried = 0, answered = 0;
+    for (const cli::Option& option : cli::model_options) {
+        const std::string key = option.key, argument = option.argument;
+        if (key == "text") continue;  // every mode has it
+        const bool is_switch = argument.empty();
+        const std::string value = is_switch                   ? ""
+                                  : argument == "FILE"        ? "states.json"
+                                  : argument == "TEXT"        ? "hi"
+                                  : key == "attention_mask"   ? "1,0,1"
+                                  : argument.starts_with("N") ? "2"
+                                  : key == "layers"           ? "-1"
+                                                              : "0,1,2";
+        json with_key = model;
+        if (key != "hidden_states") with_key["token_ids"] = {3, 1, 4};
+        const json without = with_key;
+        with_key[key] = is_switch ? json(true) : json(value);
+        Words flag{flag_of(key)};
+        if (!is_switch) flag.push_back(value);
+        CAPTURE(flag);
+        const Outcome by_key = run_attn({"batch"}, with_key.dump()),
+                      by_flag = run_attn(with({"batch"}, flag), without.dump()),
+                      mixed = run_attn(with({"batch"}, flag), without.dump() + "\n" + self.dump());
+        CHECK(by_flag.code == by_key.code);
+        if (by_key.code == 0) CHECK((by_flag.out == by_key.out));
+        CHECK(mixed.out.starts_with(by_flag.out));
+        // As its key there, the flag is an error in a record of another mode.
+        const json refused = answers_in(mixed.out).at(1);
+        CHECK(contains(refused["error"]["where"], flag[0]));
+        CHECK(contains(refused["error"]["message"], "mode self does not have this setting"));
+        ++tried;
+        if (by_key.code == 0) ++answered;
+        // With --out-dir and a file of flags too.
+        std::filesystem::remove_all("out");
+        write_text("flags.json", json{{key, is_switch ? json(true) : json(value)}}.dump());
+        run_attn({"batch", "--out-dir", "out", "--config", "flags.json"}, without.dump());
+        const json line = answers_in(read_text("out/index.ndjson")).at(0);
+        CHECK(line.contains("error") == (by_key.code != 0));
+    }
+    CHECK(tried == std::size(cli::model_options) - 1);
+    CHECK(answered >= 4);
+    check_error({"batch", "--emit", "hidden_stats"}, model.dump(), 2, "unknown array");
+    check_error({"batch", "--hidden-states", "-"}, model.dump(), 2, "standard input");
+}
 
 TEST_CASE("model requests: flags, a request file, a config and a record give one result") {
     std::mt19937 random(7);
@@ -107,6 +183,7 @@ TEST_CASE("model requests: flags, a request file, a config and a record give one
         CHECK_EQ(answer_of({"model", "-"}, request.dump()), by_flags);
         const json record = result_of({"batch", "--threads", "2"}, request.dump());
         CHECK_EQ(without_id(record), json::parse(by_flags));
+        check_defaults(random, request, record);
         answers += by_flags;
         if (request.contains("bare")) continue;
         write_text("result.json", by_flags);

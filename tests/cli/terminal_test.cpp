@@ -109,6 +109,29 @@ TEST_CASE("terminal: a table of any size fits, and counts what it omits") {
     CHECK(lines_of(read_text("whole.table"))[1].size() > 300 * 6);
 }
 
+TEST_CASE("terminal: many matrices of a model are a summary, and whole in a pipe") {
+    const Words model{"model", data_path("models/gpt2"), "--token-ids", "3,1,4"},
+        many{"--head", "0,1,2,0,1,2,0,1,2"};
+    const auto shown = [&](const Words& more) { return run_on_terminal(model + more).out; };
+    const std::string summary = shown(many);
+    CHECK(summary.starts_with("attention_weights.0 ("));
+    CHECK(contains(summary, "\nnext_tokens ("));
+    CHECK(contains(summary, "\n21 more: --layers, --head, --heatmap, -o\n"));
+    CHECK(lines_of(summary).size() < 20);
+    // What the line names.
+    CHECK_FALSE(contains(shown({"--layers", "0", "--head", "1"}), " more: "));
+    CHECK(contains(shown(many + Words{"--heatmap"}), "attention_weights"));
+    CHECK(shown(many + Words{"-o", "summary.npz"}).empty());
+    const std::string of_scores = shown(many + Words{"--emit", "scores"});
+    CHECK(of_scores.starts_with("scores.0 ("));
+    CHECK(contains(of_scores, "\n17 more: "));
+    CHECK_FALSE(contains(of_scores, "next_tokens"));
+    const std::string piped = run_attn(model + many + Words{"--format", "table"}).out;
+    CHECK_FALSE(contains(piped, " more: "));
+    CHECK_FALSE(contains(piped, "next_tokens"));
+    CHECK(contains(piped, "attention_weights.1 ("));
+}
+
 TEST_CASE("terminal: a heat map that is asked for is shown alone, a precision keeps the numbers") {
     for (const Words& question : questions()) {
         CAPTURE(question[0]);
