@@ -3,20 +3,19 @@
     python3 tests/legend_test.py ATTN
 
 Kinds of arrays (weights, scores, counts, masks, equal numbers, zeros, NaN and infinities, tiny and huge numbers, dropped
-weights) x sizes x scales of colours x SVG, PNG, HTML and the terminal. From the SVG alone: each cell has the colour of the bar
+weights) x sizes x scales of colours x SVG, HTML and the terminal (the pixels of PNG: io/plot_files_test.cpp). From the SVG alone: each cell has the colour of the bar
 at the place of its number, colours follow the numbers, and a number beyond an end of the bar is there only if that end says
-"and more" or "and less". The other formats have the same ticks, words and colours. Exit code 77: no NumPy.
+"and more" or "and less". The other formats have the same ticks, words and colours. One question in three, or all with
+ATTN_TEST_WHOLE. Exit code 77: no NumPy.
 """
 import json
 import math
 import os
 import re
-import struct
 import subprocess
 import sys
 import tempfile
 import xml.etree.ElementTree as ElementTree
-import zlib
 
 try:
     import numpy as np
@@ -117,7 +116,8 @@ def place_of(color, colors):
 def check_svg(svg, scale, what):
     ticks = sorted(svg.ticks)
     low, top = ticks[0][1], ticks[-1][1]
-    full, is_both = number_of(top), number_of(low) < 0
+    # The ends of a logarithmic scale need not be ticks.
+    full, is_both = number_of(svg.words.split()[-1] if scale == "log" else top), number_of(low) < 0
     numbers = [(row, color, float(text)) for row, color, text in svg.cells if color not in (MASKED, DROPPED, NO_NUMBER)]
     for row, color, text in svg.cells:
         check((color == MASKED) == (text == "masked") and (color == DROPPED) == (text == "0 after dropout")
@@ -148,28 +148,7 @@ def check_svg(svg, scale, what):
     check(all(a[1] <= b[1] for a, b in zip(places, places[1:])), what, "colours do not rise with numbers")
 
 
-def png_colors(data):
-    """The palette's colours that occur, or those of all pixels."""
-    at, palette, body = 8, b"", b""
-    width, height, _, kind = struct.unpack(">IIBB", data[16:26])
-    while at < len(data):
-        size, = struct.unpack(">I", data[at:at + 4])
-        if data[at + 4:at + 8] == b"PLTE":
-            palette = data[at + 8:at + 8 + size]
-        if data[at + 4:at + 8] == b"IDAT":
-            body += data[at + 8:at + 8 + size]
-        at += size + 12
-    pixels, step = zlib.decompress(body), 1 if kind == 3 else 3
-    rows = [pixels[row * (width * step + 1) + 1:(row + 1) * (width * step + 1)] for row in range(height)]
-    if kind == 3:
-        return {"#" + palette[3 * i:3 * i + 3].hex() for i in set(b"".join(rows))}
-    return {"#" + row[i:i + 3].hex() for row in rows for i in range(0, 3 * width, 3)}
-
-
-def check_others(svg, folder, words, scale, what):
-    with open(f"{folder}/x.png", "rb") as file:
-        lacking = {color for _, color, _ in svg.cells} - png_colors(file.read())
-    check(not lacking, what, "PNG lacks", lacking)
+def check_others(svg, folder, words, what):
     with open(f"{folder}/x.html", encoding="utf-8") as file:
         page = file.read()
     contents = json.loads(re.search(r'id="contents">(.*?)</script>', page, re.S).group(1))
@@ -204,16 +183,17 @@ def main():
                 files.append((f"dropout {drop} of {tokens}", ["plot", path]))
         for i, (kind, words) in enumerate(files):
             for j, (scale, flags) in enumerate(FLAGS.items()):
+                if (i + j) % 3 != 0 and not os.environ.get("ATTN_TEST_WHOLE"):
+                    continue
                 what = f"{kind}, --color-scale {scale}:"
                 attn(*words, *flags, "-o", f"{folder}/x.svg")
                 with open(f"{folder}/x.svg", encoding="utf-8") as file:
                     svg = Svg(file.read())
                 check_svg(svg, scale, what)
                 count += 1
-                if (i + j) % 5 == 0:
-                    for suffix in ("png", "html"):
-                        attn(*words, *flags, "-o", f"{folder}/x.{suffix}")
-                    check_others(svg, folder, [*words, *flags], scale, what)
+                if (i + j) % 6 == 0:
+                    attn(*words, *flags, "-o", f"{folder}/x.html")
+                    check_others(svg, folder, [*words, *flags], what)
                     count += 3
     for failure in failures[:20]:
         print(failure)

@@ -54,7 +54,7 @@ bool can_be_drawn(const NamedArray& array) {
 }
 
 std::string text_of_draws(const Plan& plan, const std::string& seed) {
-    if (plan.projects) return "  random parameters, seed " + seed;
+    if (plan.projects) return "  random parameters  seed " + seed;
     return plan.config.dropout > 0 ? "  seed " + seed : "";
 }
 

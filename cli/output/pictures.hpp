@@ -21,7 +21,7 @@ namespace attn::cli {
 /// The format that the path's suffix specifies. Errors: kind usage at `where`.
 const io::PictureFormat& picture_format(const std::string& path, const std::string& where);
 
-/// The origin of drawn parameters in titles: "  random parameters, seed 123"; of dropout without
+/// The origin of drawn parameters in titles: "  random parameters  seed 123"; of dropout without
 /// parameters "  seed 123"; empty if nothing is drawn.
 std::string text_of_draws(const Plan& plan, const std::string& seed);
 

@@ -27,7 +27,7 @@
 namespace attn::cli {
 namespace {
 
-/// The origin of the parameters in titles of pictures: "  random parameters, seed 123", "  gpt2
+/// The origin of the parameters in titles of pictures: "  random parameters  seed 123", "  gpt2
 /// layer 3".
 std::string parameters_origin(const Request& request, const Plan& plan) {
     const auto weights = request.operand_files.find("weights");

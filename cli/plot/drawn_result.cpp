@@ -69,7 +69,7 @@ void take_labels(io::Report& report, const io::ResultView& result, const std::op
     report.key_labels = std::move(labels.keys);
 }
 
-/// The source of a layer's parameters, as pictures show it: "  random parameters, seed 123",
+/// The source of a layer's parameters, as pictures show it: "  random parameters  seed 123",
 /// "  gpt2 layer 3".
 std::string origin_of(const json& config, const std::optional<Plan>& plan) {
     const json weights = member(config, "weights"), layer = member(config, "layer"),

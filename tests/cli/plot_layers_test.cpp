@@ -64,7 +64,7 @@ TEST_CASE("layers: each cell is that of its own result, in every format and as l
             const Outcome all = drawn(words);
             CHECK(all.err == "");
             CHECK(rows_of(all.out, tokens) == alone);
-            CHECK(contains(all.out, "seed2" + suffix + ", head 1"));
+            CHECK(contains(all.out, "\nseed2" + suffix + "\nhead 0"));
             for (const char* picture : {"l.svg", "l.png", "l.html"}) {
                 CHECK(drawn(words + Words{"-o", picture}).err == "");
                 CHECK(std::filesystem::file_size(picture) > 1000);
@@ -74,7 +74,7 @@ TEST_CASE("layers: each cell is that of its own result, in every format and as l
         const Outcome all = drawn(Words{"all.ndjson"} + scale);
         CHECK(all.err == "");
         CHECK(rows_of(all.out, tokens) == alone);
-        CHECK(contains(all.out, "all.ndjson:3, head 1"));
+        CHECK(contains(all.out, "\nall.ndjson:3\nhead 0"));
         CHECK(rows_of(run_attn(Words{"plot", "-"} + scale, lines).out, tokens) == alone);
     }
     run_attn({"multihead", data_path("journey.csv"), "--heads", "3", "--emit", "context_vectors",
