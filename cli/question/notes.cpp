@@ -55,12 +55,25 @@ std::string note_of_heads_axis(const Request& request, const Plan& plan) {
            (k[2] != q[2] ? " --kv-heads " + std::to_string(k[2]) : std::string());
 }
 
+/// Whether the layer is one of nn.MultiheadAttention, by its parameters.
+bool is_mha(const Request& request, const Plan& plan) {
+    return plan.config.init == Init::mha ||
+           (request.family != nullptr && request.family->name == "mha" && plan.operands.weights);
+}
+
+/// nn.MultiheadAttention has no mask of its own, and the mode is causal by default.
+std::string note_of_causal(const Request& request, const Plan& plan) {
+    if (plan.config.mode != Mode::multihead || !is_mha(request, plan) || !plan.config.causal ||
+        request.has("causal"))
+        return {};
+    return location_of(request, plan.config.init == Init::mha ? "init" : "weights") +
+           ": is causal, the default of multihead; nn.MultiheadAttention has no mask unless it is "
+           "given one: --no-causal computes that, --causal confirms the mask";
+}
+
 /// (batch, tokens, width), or (tokens, batch, width) as nn.MultiheadAttention without batch_first.
 std::string note_of_tokens_axis(const Request& request, const Plan& plan) {
-    const bool is_mha =
-        plan.config.init == Init::mha ||
-        (request.family != nullptr && request.family->name == "mha" && plan.operands.weights);
-    if (draws_inputs(request) || !plan.projects || !is_mha || !plan.shown.batched ||
+    if (draws_inputs(request) || !plan.projects || !is_mha(request, plan) || !plan.shown.batched ||
         plan.batch == 1)
         return {};
     return location_of(request, "inputs") + ": " + shape_text(plan.operands.inputs) +
@@ -99,7 +112,8 @@ std::string note_of_next_layer(const std::string& path) {
 std::vector<std::string> notes_of_shapes(const Request& request, const Plan& plan) {
     std::vector<std::string> notes;
     for (std::string note : {note_of_packed_heads(request, plan), note_of_heads_axis(request, plan),
-                             note_of_tokens_axis(request, plan), note_of_mask(request, plan)})
+                             note_of_tokens_axis(request, plan), note_of_causal(request, plan),
+                             note_of_mask(request, plan)})
         if (!note.empty()) notes.push_back(std::move(note));
     return notes;
 }

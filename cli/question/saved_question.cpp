@@ -1,6 +1,5 @@
 #include "cli/question/layer_source.hpp"
 
-#include <algorithm>
 #include <cstdint>
 #include <type_traits>
 #include <utility>
@@ -71,9 +70,10 @@ Projection<T> read_projection(const Input& input, const std::string& name) {
     const json operands = member(*input.layout, "operands"),
                axes = member(member(*input.layout, "axes"), "W_" + name);
     const std::string place = input.file.place;
-    const auto is_size = [](std::size_t size) { return size >= 1 && size <= std::uint32_t(-1); };
     const Shape shape = io::unsigned_list(member(operands, "W_" + name)).value_or(Shape{});
-    if (shape.size() != 3 || !std::all_of(shape.begin(), shape.end(), is_size))
+    double numbers = 1;  // the product of sizes in a file may overflow
+    for (const std::size_t size : shape) numbers *= static_cast<double>(size);
+    if (shape.size() != 3 || numbers < 1 || numbers >= 0x1p53)
         fail_in_result(place, "its layout has no shape of W_" + name +
                                   "; expected \"operands\" with (groups, d_out, d_in)");
     Projection<T> p;
@@ -170,6 +170,13 @@ void take_question(Request& request, Input& input) {
         request.example || request.text || !request.settings.drawn_shape().empty();
     const bool has_norms = operands.contains("norm") || operands.contains("head_norms");
     const bool has_ids = operands.contains("token_ids") && !request.text;
+    const bool has_other_ids = has_ids && request.keeps_flag("token_ids");
+    if (has_other_ids && !has_norms && !has_own_weights)
+        throw setting_error(request, "token_ids",
+                            file.place +
+                                " holds the embedding of its own token ids alone; "
+                                "expected no other ids, or --weights MODEL without the "
+                                "result");
     const auto take = [&](const std::string& key, const std::string& array) {
         require_array(file, head, array);
         request.locations[key] = Location(file.place + ":" + array);
@@ -183,7 +190,7 @@ void take_question(Request& request, Input& input) {
         take(key, std::string(row.array));
         if (key == "inputs" && file.arrays) file.array = key;
     }
-    if (has_ids) {
+    if (has_ids && !has_other_ids) {
         take("token_ids", "token_ids");
         if (!has_norms) require_array(file, head, "inputs");
         for (const double id : read_saved(input, "token_ids", Dtype::float64).take<double>()) {
@@ -220,8 +227,14 @@ AnyLayerWeights SavedLayer::read_weights(const Request& request) const {
     });
 }
 
-Array<double> SavedLayer::embed_token_ids(const Request&, std::size_t) const {
-    return read_saved(input_, "inputs", Dtype::float64).take<double>();
+Array<double> SavedLayer::embed_token_ids(const Request& request, std::size_t) const {
+    Array<double> inputs = read_saved(input_, "inputs", Dtype::float64).take<double>();
+    if (inputs.dimension() != 2 || inputs.shape(0) != request.token_ids.size())
+        fail_in_result(input_.file.place, "inputs have shape " + shape_text(inputs.shape()) +
+                                              ", and there are " +
+                                              std::to_string(request.token_ids.size()) +
+                                              " token_ids; expected a row of inputs for each");
+    return inputs;
 }
 
 LayerSource::Labels SavedLayer::token_labels(const Request& request) const {

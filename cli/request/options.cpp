@@ -214,7 +214,7 @@ constexpr Option table[] = {
      "mask scores before the softmax, or weights after it and divide rows by their sums"},
 
     {"scale", scores, all_modes, setting<&S::scale>, {-most, most, "a finite number"}, "S",
-     "factor on the scores (default 1/sqrt(d_k); 1 without projections)", saved | of_heads},
+     "factor on the scores (default 1/sqrt(d_k); 1 with --init none)", saved | of_heads},
     {"softcap", scores, softmax, setting<&S::softcap>, at_least_0, "C",
      "C tanh(x / C) on the scaled scores (default 0, off)", saved},
     {"alibi", scores, softmax, setting<&S::alibi>, {}, "",

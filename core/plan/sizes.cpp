@@ -174,6 +174,15 @@ void check_mask_shape(const Settings& s, const Shape& mask, const Plan& plan) {
              : ""));
 }
 
+/// The way out where the first axis counts heads and may have been meant for this many entries.
+std::string entries_by_heads(const OperandShapes& operands, const Plan& plan, std::size_t entries) {
+    const Shape &q = operands.query, &k = operands.key;
+    if (plan.projects || plan.packed || q.size() != 3 || q[0] != entries || k[0] != entries)
+        return {};
+    return concat(", or --heads 1, with which the first axis of query ", shape_text(q),
+                  " counts batch entries, not heads");
+}
+
 void check_padding_shape(const Settings& s, const OperandShapes& operands, const Plan& plan) {
     const Shape& padding = operands.key_padding_mask;
     const std::size_t rank = padding.size();
@@ -181,10 +190,10 @@ void check_padding_shape(const Settings& s, const OperandShapes& operands, const
                       (rank == 2 && padding[0] == plan.batch && padding[1] == plan.kv_len);
     if (!fits)
         refuse_shape("key_padding_mask", padding, "(batch ", plan.batch, ", kv_len ", plan.kv_len,
-                     ")");
+                     ")", rank == 2 ? entries_by_heads(operands, plan, padding[0]) : "");
     if (!s.kv_lengths.empty() && s.kv_lengths.size() != plan.batch)
         refuse("kv_lengths", "lengths for ", s.kv_lengths.size(), " batch entries; expected ",
-               plan.batch);
+               plan.batch, entries_by_heads(operands, plan, s.kv_lengths.size()));
     for (std::uint64_t length : s.kv_lengths)
         if (length > plan.kv_len)
             refuse("kv_lengths", "a length of ", length, "; expected at most ", plan.kv_len,

@@ -91,6 +91,7 @@ Family family_in(const json& row) {
         choice_of<Rotates>(text_in(row, "rotates"), {"none", "heads", "part_of_heads"});
     if (text_in(row, "pairs") == "interleaved") family.pairs = Rope::interleaved;
     family.is_plain = row.value("is_plain", false);
+    family.biases_all = row.value("biases_all", false);
     if (row.contains("types"))
         for (const json& type : row["types"])
             family.types.push_back(type.get_ref<const std::string&>());

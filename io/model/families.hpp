@@ -88,6 +88,7 @@ struct Family {
     Rotates rotates = Rotates::none;
     Rope pairs = Rope::half;  ///< usual, if it rotates
     bool is_plain = false;    ///< no rotation, and the usual scale
+    bool biases_all = false;  ///< all projections of a layer have a bias, or none
     /// Values of model_type whose embeddings and norms these are; empty: it has no config.json.
     std::vector<std::string_view> types = {};
     std::string_view padded = {};  ///< the type whose positions begin after those of padding

@@ -9,7 +9,7 @@
 namespace attn::io {
 namespace {
 
-constexpr std::string_view always = "+", never = "-";
+constexpr std::string_view always = "+", never = "-", perhaps = "?";
 
 }  // namespace
 
@@ -29,17 +29,19 @@ BiasRules::BiasRules(const FamilyRow& row, std::string_view model_type, const Mo
             return rule[i].get_ref<const std::string&>();
         };
         const std::string_view types = text(0), key = text(2);
-        const bool is_key = key != always && key != never;
+        const bool is_key = key != always && key != never && key != perhaps;
         const std::vector<std::string_view> all = split_text(types, ' ');
         if (!all.empty() && std::ranges::find(all, own) == all.end()) continue;
         if (is_key && !config.has_default(key)) continue;
         rules_.push_back({text(1), is_key ? key : std::string_view(),
-                          is_key ? config.flag(key) : key == always});
+                          is_key ? config.flag(key) : key != never, key == perhaps});
     }
+    // Tables are not modules with a bias, though the head may be one.
+    rules_.push_back({row.ids, {}, false});
+    for (const std::string_view ids : row.other_ids) rules_.push_back({ids, {}, false});
 }
 
-void BiasRules::check(const std::string& module, const std::string& bias,
-                      const std::string& file) const {
+BiasRules::Own BiasRules::rule_of(const std::string& module) const {
     const std::string name = "." + module;
     const bool is_expert = name.find(".experts.") != std::string::npos;
     Own last{{}, {}, by_default_ && !is_expert};
@@ -49,6 +51,19 @@ void BiasRules::check(const std::string& module, const std::string& bias,
                        (name.ends_with(end) && (!is_expert || end.starts_with(".experts.")));
             }))
             last = rule;
+    return last;
+}
+
+std::string BiasRules::flag_of(const std::string& module) const {
+    const Own rule = rule_of(module);
+    if (!rule.is_there || rule.key.empty()) return {};
+    return config_.name_of(rule.key) + " is true" +
+           (config_.gives(rule.key) ? " in " : ", which is the default, in ") + config_.place();
+}
+
+void BiasRules::check(const std::string& module, const std::string& bias,
+                      const std::string& file) const {
+    const Own last = rule_of(module);
     if (last.is_there) return;
     if (!last.key.empty())
         config_.fail(last.key, "true, as the file has the tensor \"" + bias + "\"");

@@ -81,6 +81,7 @@ public:
         } else {
             check_pieces(part.query);
         }
+        check_biases(group);
         if (tensors_.has(layer_.full_out(names_.out.weight)))
             part.out = map(layer_.full_out(names_.out.weight), layer_.full_out(names_.out.bias), 0,
                            names_.out.stacks);
@@ -129,7 +130,7 @@ private:
         map.d_in = map.in_out ? rows : columns;
         map.d_out = map.in_out ? columns : rows;
         map.first = index * rows * columns;
-        if (!tensors_.has(bias)) return map;
+        if (tensors_.bias_of("", {}, bias) == nullptr) return map;
         const Shape expected =
             is_stack ? Shape{array.shape[0], map.d_out} : Shape{shares * map.d_out};
         if (tensor(bias).shape != expected)
@@ -137,6 +138,24 @@ private:
         map.bias = tensors_.get(bias);
         map.first_bias = index * map.d_out;
         return map;
+    }
+
+    /// A layer's queries, keys and values have biases together. attn writes layers in which the
+    /// output projection differs from them in this, in any family.
+    void check_biases(std::size_t group) const {
+        std::vector<std::string> names{layer_.full(names_.query.bias, group)};
+        if (names_.joined == JoinedHeads::separate && !names_.joins_bias)
+            for (const ProjectionNames* part : {&names_.key, &names_.value})
+                names.push_back(layer_.full(part->bias, group));
+        if (layer_.family->biases_all && tensors_.file().config().is_null())
+            names.push_back(layer_.full_out(names_.out.bias));
+        const auto is_there = [this](const std::string& name) { return tensors_.has(name); };
+        const auto found = std::ranges::find_if(names, is_there),
+                   lacking = std::ranges::find_if_not(names, is_there);
+        if (found != names.end() && lacking != names.end())
+            throw Error(
+                ErrorKind::input, tensors_.file().name,
+                "no tensor \"" + *lacking + "\"; expected it, as \"" + *found + "\" is there");
     }
 
     void check_pieces(const LinearMap& joined) const {

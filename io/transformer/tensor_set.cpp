@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "core/base/error.hpp"
+#include "io/model/find_layer.hpp"
 #include "io/text/number_text.hpp"
 
 namespace attn::io {
@@ -60,6 +61,34 @@ std::string without_numbers(const std::string& name) {
     return pattern;
 }
 
+/// "layers 0 and 2 have one": the numbers of those that differ from `full` in the first number.
+std::string owners_of(const std::vector<std::string>& names, const std::string& full) {
+    const std::string pattern = without_numbers(full);
+    const std::size_t at = pattern.find('#');
+    const std::size_t end = full.find('.', at);
+    std::vector<std::size_t> numbers;
+    if (at != std::string::npos && end != std::string::npos)
+        for (const std::string& name : names)
+            if (const auto match = match_name(name, full.substr(0, at) + "#" + full.substr(end));
+                match && match->prefix.empty())
+                numbers.push_back(*match->number);
+    if (numbers.empty()) return "\"" + names.front() + "\" is there";
+    std::ranges::sort(numbers);
+    const bool is_one = numbers.size() == 1;
+    std::string text = full.substr(0, at).ends_with("heads.") ? "head" : "layer";
+    constexpr std::size_t most = 3;
+    const std::size_t shown = numbers.size() > most + 1 ? most : numbers.size();
+    text += is_one ? "" : "s";
+    for (std::size_t i = 0; i < shown; ++i)
+        text += (i == 0                    ? " "
+                 : i + 1 == numbers.size() ? " and "
+                                           : ", ") +
+                std::to_string(numbers[i]);
+    if (shown < numbers.size())
+        text += " and " + std::to_string(numbers.size() - shown) + " others";
+    return text + (is_one ? " has one" : " have one");
+}
+
 /// Weights are real numbers; integers would be codes of a format that is not known.
 void require_float_type(const StoredArray& array) {
     if (!array.type || size_of(*array.type) == 0) return;
@@ -83,18 +112,13 @@ const StoredArray* TensorSet::find_array(const std::string& name) const {
 
 TensorSet::TensorSet(std::shared_ptr<const ArrayFile> file) : file_(std::move(file)) {
     for (const StoredArray& array : file_->arrays)
-        if (array.name.ends_with(".bias")) biases_.insert(without_numbers(array.name));
+        if (array.name.ends_with("bias") || array.name.ends_with("orm.beta"))
+            biases_[without_numbers(array.name)].push_back(array.name);
 }
 
 Parameter TensorSet::find(const std::string& name) const {
     const StoredArray* array = find_array(name);
-    if (array == nullptr) {
-        const std::string full = prefix_ + name, pattern = without_numbers(full);
-        if (full.ends_with(".bias") && pattern != full && biases_.contains(pattern))
-            throw Error(ErrorKind::input, file_->name,
-                        "no tensor \"" + full + "\"; expected it, as other layers have one");
-        return nullptr;
-    }
+    if (array == nullptr) return nullptr;
     used_.insert(array->name);
     return std::make_shared<const StoredParameter>(file_, *array);
 }
@@ -119,10 +143,40 @@ Parameter TensorSet::get(const std::string& name, const std::vector<std::size_t>
     return tensor;
 }
 
+void TensorSet::check_lack(const std::string& module, const std::string& bias) const {
+    if (rules_ != nullptr && rules_->may_lack(module)) return;
+    std::string full = prefix_ + bias;
+    if (full.ends_with("orm.bias") && file_->find(replaced_end(full, "bias", "gamma")) != nullptr)
+        full = replaced_end(full, "bias", "beta");
+    const auto refuse = [&](const std::string& why) {
+        throw Error(ErrorKind::input, file_->name,
+                    "no tensor \"" + full + "\"; expected it, as " + why);
+    };
+    if (const auto others = biases_.find(without_numbers(full)); others != biases_.end()) {
+        // If the family has none, the others are what is wrong.
+        if (rules_ != nullptr) rules_->check(module, others->second.front(), file_->name);
+        refuse(owners_of(others->second, full));
+    }
+    if (rules_ == nullptr || !rules_->has_bias(module)) return;
+    if (const std::string flag = rules_->flag_of(module); !flag.empty()) refuse(flag);
+    // Without biases in any layer the model is one without them; of a single module, others tell.
+    const std::string weight = without_numbers(prefix_ + module + ".weight");
+    for (const StoredArray& array : file_->arrays)
+        if (array.name != prefix_ + module + ".weight" && without_numbers(array.name) == weight)
+            return;
+    for (const StoredArray& array : file_->arrays)
+        if (array.name.starts_with(prefix_) && array.name.ends_with(".bias") &&
+            file_->find(replaced_end(array.name, "bias", "weight")) != nullptr)
+            refuse("\"" + array.name + "\" is there");
+}
+
 Parameter TensorSet::bias_of(const std::string& module, const std::vector<std::size_t>& shape,
                              const std::string& name) const {
     const std::string bias = name.empty() ? module + ".bias" : name;
-    if (!has(bias)) return find(bias);  // an error if other layers have one
+    if (!has(bias)) {
+        check_lack(module, bias);
+        return nullptr;
+    }
     if (rules_ != nullptr) rules_->check(module, find_array(bias)->name, file_->name);
     return get(bias, shape);
 }
@@ -149,7 +203,7 @@ LinearMap TensorSet::linear(const std::string& name, std::size_t d_in, std::size
                         (in_out ? inputs + ", " + outputs : outputs + ", " + inputs) +
                         ") by the model's config.json");
     }
-    if (has(name + ".bias")) map.bias = bias_of(name, {map.d_out});
+    map.bias = bias_of(name, {map.d_out});
     return map;
 }
 

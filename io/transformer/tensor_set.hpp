@@ -1,6 +1,7 @@
 // The tensors of a model by name, with a record of those that were used.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <mutex>
 #include <set>
@@ -41,7 +42,8 @@ public:
     /// Errors: kind input if it is missing, or has another shape than a `shape` that is not empty.
     Parameter get(const std::string& name, const std::vector<std::size_t>& shape = {}) const;
     /// module.bias, or the tensor `name`; null if the file has none. Errors: kind input if the
-    /// family's module has no bias but the file does, or if it has another shape than `shape`.
+    /// family's module has no bias but the file does, if it has another shape than `shape`, or if
+    /// it is missing though other layers, the config or the family have it.
     Parameter bias_of(const std::string& module, const std::vector<std::size_t>& shape = {},
                       const std::string& name = {}) const;
 
@@ -66,10 +68,14 @@ public:
     void check_biases() const;
 
 private:
+    /// Errors: kind input if the module should have this bias, which the file lacks.
+    void check_lack(const std::string& module, const std::string& bias) const;
+
     std::shared_ptr<const ArrayFile> file_;
     std::string prefix_;
     const BiasRules* rules_ = nullptr;
-    std::set<std::string> biases_;  ///< names of all biases, with '#' for numbers
+    /// All biases, by their names with '#' for numbers.
+    std::map<std::string, std::vector<std::string>> biases_;
     mutable std::set<std::string> used_;
 };
 

@@ -196,6 +196,49 @@ TEST_CASE("models: frequencies in the file must be those of the rotary embedding
     }
 }
 
+TEST_CASE("models: a bias that the other projections of a layer have is an error that names it") {
+    std::size_t named = 0;
+    for (const Model& model : models()) {
+        CAPTURE(model.name);
+        json all = weights_of(model);
+        Words biases;
+        for (const auto& [name, shape] : model.tensors) {
+            std::string bias = name;
+            if (!name.starts_with(model.module)) continue;
+            if (name.ends_with("_proj_weight"))
+                bias = model.module + "in_proj_bias";
+            else if (name.ends_with(".weight"))
+                bias.replace(name.size() - 6, 6, "bias");
+            else
+                bias.replace(name.rfind("W_"), 2, "b_");
+            const bool is_joined = bias.ends_with("in_proj_bias"),
+                       in_out = model.name == "gpt2" || bias.find("b_") != bias.npos;
+            all[bias] = numbers({is_joined ? 12 : in_out ? shape.back() : shape.front()}, 9);
+            biases.push_back(bias);
+        }
+        const Outcome plain = run_model(model, all, inputs);
+        REQUIRE_MESSAGE(plain.code == 0, plain.err);
+        const bool biases_all = model.name == "gpt2" || model.name == "bert" ||
+                                model.name == "neox" || model.name.starts_with("mha");
+        for (const std::string& bias : biases) {
+            CAPTURE(bias);
+            const bool is_out = bias.find("out") != bias.npos || bias.ends_with("o_proj.bias") ||
+                                bias.ends_with("dense.bias") || bias.ends_with("c_proj.bias");
+            if (is_out && !biases_all) continue;  // some layers have a bias there alone
+            json fewer = all;
+            fewer.erase(bias);
+            const Outcome run = run_model(model, fewer, inputs);
+            CAPTURE(run.err);
+            CHECK(run.code == 3);
+            CHECK(contains(run.err, "no tensor \"" + bias + "\"; expected it, as "));
+            ++named;
+        }
+        for (const std::string& bias : biases) all.erase(bias);
+        CHECK(run_model(model, all, inputs).code == 0);
+    }
+    CHECK(named >= 30);
+}
+
 TEST_CASE("models: a wrapper's output projection multiplies the joined heads, and is kept") {
     for (const Model& model : models()) {
         if (!model.name.starts_with("wrapper with output")) continue;
@@ -207,10 +250,10 @@ TEST_CASE("models: a wrapper's output projection multiplies the joined heads, an
             json weights = weights_of(model);
             if (with_bias) {
                 weights[bias] = {0.5, -1, 2};
-                // A head without a bias has one of zeros.
-                for (const std::string part : {"query", "key", "value"})
-                    weights[model.module + "heads.1." +
-                            (bare ? "b_" + part : "W_" + part + ".bias")] = numbers(row, 6);
+                for (const std::string head : {"heads.0.", "heads.1."})
+                    for (const std::string part : {"query", "key", "value"})
+                        weights[model.module + head +
+                                (bare ? "b_" + part : "W_" + part + ".bias")] = numbers(row, 6);
             }
             json joined_weights = weights;
             joined_weights.erase(weight);

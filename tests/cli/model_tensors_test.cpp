@@ -75,6 +75,75 @@ TEST_CASE("models: a bias that the family's class does not have is an error that
     CHECK_LE(unused, refused / 10);
 }
 
+TEST_CASE("models: a bias that one module lacks is an error that names it, or is not read") {
+    Sample sample(3);
+    std::size_t named = 0, unread = 0;
+    for (const json& c : model_cases()) {
+        if (is_refused(c)) continue;
+        CAPTURE(c["name"].get<std::string>());
+        const auto run_both = [&](const json& model) {
+            write_model(model, "model");
+            return std::vector{run_case(model),
+                               run_attn({"multihead", "--weights", "model", "--token-ids",
+                                         ids_of(model), "--dtype", "float64"})};
+        };
+        std::vector<Outcome> plain;
+        for (const auto& [tensor, row] : c["tensors"].items()) {
+            if (!tensor.ends_with("bias") || !sample.takes()) continue;
+            CAPTURE(tensor);
+            if (plain.empty()) plain = run_both(c);
+            json fewer = c;
+            fewer["tensors"].erase(tensor);
+            const std::vector<Outcome> runs = run_both(fewer);
+            for (std::size_t i = 0; i < runs.size(); ++i) {
+                if (plain[i].code != 0) continue;
+                CAPTURE(runs[i].err);
+                CHECK((runs[i].code == 3 || runs[i].out == plain[i].out));
+                if (runs[i].code == 0) ++unread;
+                if (runs[i].code != 3) continue;
+                CHECK(runs[i].out.empty());
+                CHECK(contains(runs[i].err, "\"" + tensor + "\""));
+                ++named;
+            }
+        }
+    }
+    if (one_in == 1) CHECK_GE(named, 200);
+    CHECK_LE(unread, named);
+}
+
+TEST_CASE("models: without any bias in any layer a model computes as with biases of zeros") {
+    std::size_t models = 0;
+    for (const std::string name : {"gpt2", "bert", "qwen2", "opt"}) {
+        CAPTURE(name);
+        const json c = model_case(name);
+        std::set<std::string> patterns;
+        for (const auto& [tensor, row] : c["tensors"].items())
+            if (tensor.ends_with(".bias") && pattern_of(tensor) != tensor)
+                patterns.insert(pattern_of(tensor));
+        for (const std::string& pattern : patterns) {
+            json zeros = c, none = c;
+            for (const auto& [tensor, row] : c["tensors"].items()) {
+                if (pattern_of(tensor) != pattern) continue;
+                none["tensors"].erase(tensor);
+                zeros["tensors"][tensor] = {row[0], 0, 0};
+            }
+            write_model(zeros, "model");
+            const Outcome expected = run_case(zeros);
+            write_model(none, "model");
+            const Outcome run = run_case(none);
+            CAPTURE(pattern);
+            CAPTURE(run.err);
+            REQUIRE_EQ(expected.code, 0);
+            if (run.code == 0)
+                CHECK_EQ(run.out, expected.out);
+            else  // the config has them
+                CHECK(contains(run.err, "is true"));
+            models += run.code == 0 ? 1 : 0;
+        }
+    }
+    CHECK_GE(models, 20);
+}
+
 TEST_CASE(
     "models: a config that turns biases off contradicts a file that has them; both are named") {
     const Words keys = words_in(

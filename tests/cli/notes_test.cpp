@@ -76,6 +76,31 @@ TEST_CASE("notes: hidden states for a layer without a flag for its norm") {
                    "--token-ids"));
 }
 
+TEST_CASE("notes: a layer of nn.MultiheadAttention that is causal by default") {
+    const std::string part = "--no-causal computes that, --causal confirms the mask";
+    write_text("x.csv", "1,2,0,1,1,0,0,1\n0,1,1,3,2,1,0,0\n-1,0,2,1,0,0,1,1\n");
+    write_text("causal.json", R"({"causal": true, "inputs": "x.csv"})");
+    write_text("plain.json", R"({"inputs": "x.csv"})");
+    for (const Words& layer :
+         {Words{"--heads", "2", "--init", "mha"},
+          Words{"--heads", "2", "--weights", data_path("models/mha/packed.safetensors")},
+          Words{"--heads", "2", "--weights", data_path("models/mha/no_bias.safetensors")}}) {
+        const Words question = Words{"multihead", "x.csv"} + layer;
+        CHECK(is_noted(question, part));
+        CHECK(is_noted(Words{"explain"} + question, part));
+        CHECK(is_noted(Words{"multihead", "plain.json"} + layer, part));
+        for (const std::string flag : {"--causal", "--no-causal"})
+            CHECK_FALSE(is_noted(question + Words{flag}, part));
+        CHECK_FALSE(is_noted(Words{"multihead", "causal.json"} + layer, part));
+        CHECK(run_attn(question).out == run_attn(question + Words{"--causal"}).out);
+        REQUIRE(run_attn(question + Words{"--emit", "all", "-o", "r.json"}).code == 0);
+        CHECK_FALSE(is_noted({"multihead", "--config", "r.json"}, part));
+    }
+    for (const std::string init : {"linear", "rand", "xavier"})
+        CHECK_FALSE(is_noted({"multihead", "x.csv", "--heads", "2", "--init", init}, part));
+    CHECK_FALSE(is_noted({"self", "x.csv", "--init", "mha"}, part));
+}
+
 TEST_CASE("notes: a result that is taken for its inputs") {
     const std::string part = ":inputs takes its inputs again";
     for (const std::string name : {"r.json", "r.npz", "r.safetensors"})

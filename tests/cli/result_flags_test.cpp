@@ -1,0 +1,183 @@
+// A result as the question beside other flags: every command either answers, or refuses in one
+// line. Sizes of the result and of the flags differ, so a sanitizer sees whatever mixes them.
+#include "tests/support/answers.hpp"
+#include "tests/support/drawn_model.hpp"
+#include "tests/support/model_cases.hpp"
+
+namespace result_flags_test {
+
+using namespace attn::test;
+using nlohmann::json;
+
+namespace {
+
+const Words formats{"json", "ndjson", "npz", "safetensors"};
+
+struct Made {
+    std::string name;
+    Words question;
+    bool has_ids = false;
+};
+
+/// Questions of every source of inputs and parameters, among them small models of six tokens.
+std::vector<Made> questions() {
+    write_text("x4.csv", "1,2,0,1\n0,1,1,3\n-1,0,2,1\n1,1,1,0\n2,0,0,1\n0,-1,1,2\n");
+    write_text("x8.csv", "1,2,0,1,1,0,0,1\n0,1,1,3,2,1,0,0\n-1,0,2,1,0,0,1,1\n");
+    write_text("q.json", "[[[1,0.5],[0,1],[2,-1]],[[1,1],[0.5,3],[-1,1]]]");
+    std::vector<Made> all{
+        {"self", {"self", "--example", "journey", "--d-out", "2"}},
+        {"text", {"causal", "--text", "to be or not to be", "--embed-dim", "4"}},
+        {"heads", {"multihead", "x4.csv", "--d-out", "8", "--heads", "4", "--kv-heads", "2"}},
+        {"wrapper",
+         {"multihead", "x4.csv", "--d-out", "2", "--heads", "2", "--style", "wrapper",
+          "--qkv-bias"}},
+        {"mha",
+         {"multihead", "x8.csv", "--heads", "2", "--no-causal", "--weights",
+          data_path("models/mha/packed.safetensors")}},
+        {"cross", {"cross", "x4.csv", "--context", "x8.csv", "--heads", "2"}},
+        {"sdpa", {"sdpa", "--query", "q.json", "--key", "q.json", "--value", "q.json"}},
+        {"linear", {"linear", "x4.csv", "--d-out", "4", "--heads", "2"}}};
+    for (const std::string name : {"bert", "gpt2", "llama", "neox", "qwen2"})
+        all.push_back(
+            {name,
+             {"multihead", "--weights", data_path("models/" + name), "--token-ids", "3,1,4,2,5,1"},
+             true});
+    for (const std::string name : {"opt", "distilbert"}) {
+        write_model(model_case(name), name);
+        all.push_back({name, {"multihead", "--weights", name, "--token-ids", "3,1,4,2,5,1"}, true});
+    }
+    return all;
+}
+
+const std::vector<Words>& flags() {
+    static const std::vector<Words> all{{"--token-ids", "1,2"},
+                                        {"--token-ids", "1,2,3,4,5,6,7"},
+                                        {"--heads", "1"},
+                                        {"--heads", "2"},
+                                        {"--kv-heads", "1"},
+                                        {"--d-k", "64"},
+                                        {"--d-out", "24"},
+                                        {"--init", "none"},
+                                        {"--init", "mha"},
+                                        {"--embed-dim", "300"},
+                                        {"--position-offset", "2"},
+                                        {"--norm-eps", "0.1"},
+                                        {"--pre-norm"},
+                                        {"--no-pre-norm"},
+                                        {"--model-config", "none"},
+                                        {"--alibi", "--alibi-slopes", "1,2,3"},
+                                        {"--layer", "1"},
+                                        {"--text", "a b c d e f g h i"},
+                                        {"--rand", "9,12"},
+                                        {"--randn", "2,3,4"},
+                                        {"--seed", "5"},
+                                        {"--scale", "3"},
+                                        {"--tokens", "a,b"},
+                                        {"--context-tokens", "a,b"},
+                                        {"--style", "wrapper"},
+                                        {"--qkv-bias"},
+                                        {"--no-out-bias"},
+                                        {"--weights", data_path("models/gpt2")},
+                                        {"--weights", data_path("models/mha/packed.safetensors")},
+                                        {"--family", "gpt2"},
+                                        {"--dtype", "float64"},
+                                        {"--rope", "half"},
+                                        {"--rope-dims", "64"},
+                                        {"--kv-lengths", "9"},
+                                        {"--mask", "x4.csv", "--mask-kind", "additive"},
+                                        {"--past-key", "x4.csv", "--past-value", "x4.csv"},
+                                        {"--query", "x4.csv"},
+                                        {"--token", "4"},
+                                        {"--rows", "4:40"},
+                                        {"--head", "1"}};
+    return all;
+}
+
+std::vector<Words> commands(const std::string& mode, const std::string& result) {
+    return {{mode, "--config", result},
+            {mode == "multihead" ? "self" : "multihead", "--config", result},
+            {mode, result},
+            {"repro", result},
+            {"repro", result, "--to", "c"},
+            {"check", result, "--against", result},
+            {"explain", result},
+            {"plot", result, "-o", "p.svg"},
+            {"model", "--config", result}};
+}
+
+/// An answer, or one line that refuses: no crash, no report of a sanitizer.
+void check_ends(const Words& words, const Outcome& outcome) {
+    CAPTURE(words);
+    CAPTURE(outcome.err);
+    CHECK_LT(outcome.code, 90);
+    std::size_t errors = 0;
+    for (const std::string& line : lines_of(outcome.err)) {
+        CHECK(line.starts_with("attn: "));
+        if (line.starts_with("attn: error: ")) ++errors;
+    }
+    const bool is_judged = words[0] == "check" && outcome.code == 1;
+    CHECK_EQ(errors, outcome.code == 0 || is_judged ? 0 : 1);
+    if (errors != 0) CHECK_EQ(outcome.out, "");
+}
+
+}  // namespace
+
+TEST_CASE("a result beside any other flag is answered, or refused in one line") {
+    Sample sample(16);
+    std::size_t place = 0;
+    for (const Made& made : questions())
+        for (const std::string& format : formats) {
+            const std::string result = made.name + "." + format;
+            const Outcome outcome = run_attn(made.question + Words{"--emit", "all", "-o", result});
+            REQUIRE_MESSAGE(outcome.code == 0, outcome.err);
+            for (const Words& command : commands(made.question[0], result))
+                for (const Words& flag : flags()) {
+                    const Words words = command + flag + flags()[++place % flags().size()];
+                    if (sample.takes()) check_ends(words, run_attn(words));
+                }
+        }
+}
+
+TEST_CASE("token ids beside a result take the place of its own, or are refused") {
+    for (const Made& made : questions())
+        for (const std::string& format : formats) {
+            if (!made.has_ids) continue;
+            const std::string result = made.name + "." + format;
+            REQUIRE_EQ(run_attn(made.question + Words{"--emit", "all", "-o", result}).code, 0);
+            for (const std::string ids : {"1,2", "3,1,4,2,5,1", "1,2,3,4,5,6,7,8"}) {
+                const Words flag{"--token-ids", ids};
+                for (const Words& command : commands("multihead", result)) {
+                    const Words words = command + flag;
+                    check_ends(words, run_attn(words));
+                }
+                const Outcome outcome = run_attn(Words{"multihead", "--config", result} + flag);
+                CAPTURE(result);
+                CAPTURE(outcome.err);
+                // Layers after a norm are read from their model, which has the embedding.
+                const bool has_norm = made.name != "bert" && made.name != "distilbert";
+                CHECK_EQ(outcome.code, has_norm ? 0 : 2);
+                const Words again{"multihead", "--weights", made.question[2]};
+                if (has_norm) CHECK_EQ(outcome.out, run_attn(again + flag).out);
+                if (!has_norm) CHECK(contains(outcome.err, "--token-ids " + ids));
+            }
+        }
+}
+
+TEST_CASE("a result whose token ids are not as many as its inputs is refused") {
+    const Words question{"multihead", "--weights", data_path("models/bert"), "--token-ids",
+                         "3,1,4,2,5,1"};
+    json result = result_of(question + Words{"--emit", "all"});
+    for (const json& ids : {json{3, 1}, json{3, 1, 4, 2, 5, 1, 1, 1, 1}, json::array()}) {
+        result["token_ids"] = ids;
+        write_text("r.json", result.dump());
+        for (const Words& words :
+             {Words{"repro", "r.json"}, Words{"multihead", "--config", "r.json"},
+              Words{"check", "r.json", "--against", "r.json"}}) {
+            const Outcome outcome = run_attn(words);
+            check_ends(words, outcome);
+            CHECK_EQ(outcome.code, 3);
+        }
+    }
+}
+
+}  // namespace result_flags_test
