@@ -128,8 +128,9 @@ void Args::fail_unknown(const std::string& word) const {
 std::string location_of(const FlagValue& flag) {
     if (is_boolean(*flag.option) && flag.location.empty())
         return flag.text == "true" ? flag_of(*flag.option) : "--no-" + flag_name(*flag.option);
-    const std::string text = flag.text.empty() ? "''" : io::shortened(flag.text);
-    return (flag.location.empty() ? flag_of(*flag.option) : flag.location) + " " + text;
+    const std::string place = flag.location.empty() ? flag_of(*flag.option) : flag.location;
+    if (!has_value(*flag.option)) return place;
+    return place + " " + (flag.text.empty() ? "''" : io::shortened(flag.text));
 }
 
 const Option* find_option(std::span<const Option> options, std::string_view key) {
@@ -163,6 +164,16 @@ std::vector<std::string_view> names_of(const Field& field) {
     if (field.name == nullptr) return names;
     for (std::size_t i = 0; !field.name(i).empty(); ++i) names.push_back(field.name(i));
     return names;
+}
+
+bool is_list(const Option& option) {
+    using enum FieldKind;
+    const FieldKind kind = option.field.kind;
+    const std::string_view argument = option.argument;
+    const bool is_of_words =
+        kind == word && (argument.ends_with("LIST") || argument.ends_with(",..."));
+    return is_of_words || kind == strings || kind == integers || kind == signed_integers ||
+           kind == numbers;
 }
 
 bool is_file_name(const Option& option, std::string_view text) {

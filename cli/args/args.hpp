@@ -119,6 +119,9 @@ inline bool has_value(const Option& option) {
     return option.field.kind != FieldKind::no_value && !is_boolean(option);
 }
 
+/// Whether its value is a list, with commas.
+bool is_list(const Option& option);
+
 /// Whether its value is, or may be, the name of a file.
 inline bool names_file(const Option& option) {
     return std::string_view(option.argument).find("FILE") != std::string_view::npos;

@@ -56,20 +56,13 @@ std::optional<std::string> spelled_value(const json& value) {
     return list;
 }
 
-bool is_list(const Option& option) {
-    using enum FieldKind;
-    const FieldKind kind = option.field.kind;
-    const std::string_view argument = option.argument;
-    const bool is_of_words =
-        kind == word && (argument.ends_with("LIST") || argument.ends_with(",..."));
-    return is_of_words || kind == strings || kind == integers || kind == signed_integers ||
-           kind == numbers;
-}
-
 bool is_text(const Option& option) {
     using enum FieldKind;
     const FieldKind kind = option.field.kind;
-    return kind == string || kind == strings || kind == operand || kind == choice;
+    const std::string_view argument = option.argument;
+    const bool is_word =
+        kind == word && (names_file(option) || argument == "DIR" || argument == "TEXT");
+    return kind == string || kind == strings || kind == operand || kind == choice || is_word;
 }
 
 std::vector<std::string> keys_of(const Program& program, const CommandRow& command) {
@@ -277,7 +270,11 @@ private:
             is_for_all && command_.mode == nullptr && is_shared && (shared->use & in_explain) == 0;
         if (is_shared && takes(command_, *shared) && !is_for_modes) return shared;
         const bool is_mode = command_.mode != nullptr && key == "mode";
-        if (is_shared || is_elsewhere(key) || is_mode) {
+        // The environment may name a result, with the settings of other commands.
+        const bool is_of_result =
+            is_for_all &&
+            (is_elsewhere(key, true) || (shared != nullptr && (shared->use & in_config) != 0));
+        if (is_shared || is_elsewhere(key) || is_mode || is_of_result) {
             // A switch that is off asks for nothing that the command lacks.
             const bool is_default = is_shared && is_boolean(*shared) && is_off;
             if (is_for_all || is_default) return nullptr;
@@ -313,9 +310,9 @@ private:
         return option != nullptr && is_boolean(*option) && takes(command_, *option);
     }
 
-    bool is_elsewhere(const std::string& key) const {
+    bool is_elsewhere(const std::string& key, bool as_key = false) const {
         return std::ranges::any_of(program_.commands, [&](const CommandRow* command) {
-            return find_option(command->own, key) != nullptr;
+            return find_option(as_key ? command->keys : command->own, key) != nullptr;
         });
     }
 

@@ -142,6 +142,27 @@ void share_values(std::vector<std::string>& words, const std::vector<AddedFlag>&
     }
 }
 
+/// A list or a range with blanks between its numbers, which are words of their own: --rows 0 4.
+void refuse_split(const std::vector<std::string>& words, std::size_t at, const Option& option) {
+    const bool is_range = option.argument == std::string_view("A:B");
+    if (!is_range && !is_list(option)) return;
+    // A file may have such a name.
+    const auto is_number = [&](std::size_t i) {
+        return i < words.size() && words[i].find_first_of("0123456789") != std::string::npos &&
+               words[i].find_first_not_of("0123456789.,-+eE") == std::string::npos &&
+               (i == at + 1 || !io::path_exists(words[i]));
+    };
+    if (!is_number(at + 1) || !is_number(at + 2)) return;
+    std::string joined = words[at + 1];
+    std::size_t next = at + 2;
+    for (; is_number(next) && !(is_range && next == at + 3); ++next) {
+        if (!joined.ends_with(',') || is_range) joined += is_range ? ':' : ',';
+        joined += words[next];
+    }
+    throw Error(ErrorKind::usage, words[at] + " " + words[at + 1] + " " + words[at + 2],
+                "a blank between numbers; expected ", words[at], " ", joined);
+}
+
 /// A dash as word processors and PDFs have it, from U+2010 to U+2015, or the minus U+2212.
 bool starts_with_other_dash(std::string_view word) {
     word.remove_prefix(word.starts_with('-') ? 1 : 0);
@@ -162,6 +183,7 @@ void check_words(const std::vector<std::string>& words, const std::vector<AddedF
         if (named != nullptr && has_value(*named) && i + 1 < words.size() &&
             flag_named(words[i + 1], flags) != nullptr)
             fail_without_value(word, flags);
+        if (named != nullptr) refuse_split(words, i, *named);
         if (word.starts_with("--") && word.ends_with("="))
             fail_without_value(word.substr(0, word.size() - 1), flags);
         const std::size_t equals = word.find('=');

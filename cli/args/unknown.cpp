@@ -81,6 +81,28 @@ std::string nearest_flag(const Program& program, const CommandRow& command,
     return have(owners_of(program, *find_option(program.options, key)), far);
 }
 
+/// The words, with the commands that have a flag which they name and this one lacks.
+std::string with_owners(const Program& program, const CommandRow& command, std::string words) {
+    const bool names_command = words.find("attn ") != std::string::npos;
+    if (names_command && !words.starts_with("attn calls it")) return words;
+    for (std::size_t at = 0; (at = words.find("--", at)) != std::string::npos; at += 2) {
+        const std::size_t end = words.find_first_not_of("abcdefghijklmnopqrstuvwxyz-", at);
+        const std::string flag = words.substr(at, end - at);
+        std::string key = flag.substr(flag.starts_with("--no-") ? 5 : 2);
+        std::replace(key.begin(), key.end(), '-', '_');
+        const Option* const option = find_anywhere(program, key);
+        if (option != nullptr && find_taken(program, command, key) == nullptr)
+            return words + "; " + have(owners_of(program, *option), flag);
+    }
+    return words;
+}
+
+/// The option with this short flag; or null.
+const Option* find_by_letter(const Program& program, char letter) {
+    const auto found = std::ranges::find(program.options, letter, &Option::letter);
+    return letter == '-' || found == program.options.end() ? nullptr : &*found;
+}
+
 /// The flags of the command that begin with a letter, or where its help is.
 std::string flags_of_letter(const Program& program, const CommandRow& command, char letter) {
     std::vector<std::string> flags;
@@ -153,10 +175,11 @@ std::string unknown_flag(const Program& program, const CommandRow& command,
     const std::string_view key = std::string_view(listed_word).substr(1, listed_word.size() - 2);
     const Option* const known = find_anywhere(program, key);
     if (const char* const words = explanation_of(as_listed(bare), command.name))
-        return (known != nullptr ? "not a flag of " + name + "; " : unknown) + words;
+        return (known != nullptr ? "not a flag of " + name + "; " : unknown) +
+               with_owners(program, command, words);
     const char* const negated = is_negated ? explanation_of(as_listed(bare), "") : nullptr;
     const bool is_switch = known != nullptr && is_boolean(*known);
-    if (negated != nullptr && !is_switch) return unknown + negated;
+    if (negated != nullptr && !is_switch) return unknown + with_owners(program, command, negated);
     const std::string_view other = key_of_other_name(listed_word);
     const Option* const renamed = other.empty() ? nullptr : find_taken(program, command, other);
     if (known != nullptr && !is_letter) {
@@ -188,7 +211,7 @@ std::string unknown_flag(const Program& program, const CommandRow& command,
     for (const std::string& word : {as_listed(bare), listed_word})
         if (const char* const words = explanation_of(word, "");
             words != nullptr && (!is_letter || flag == "-v" || flag == "-V" || flag == "-i"))
-            return unknown + words;
+            return unknown + with_owners(program, command, words);
     if (renamed != nullptr && (!is_letter || flag.starts_with("--")))
         return unknown + "attn calls it " + spelled(*renamed);
     if (!other.empty() && !is_letter) {
@@ -196,6 +219,11 @@ std::string unknown_flag(const Program& program, const CommandRow& command,
         return unknown + "attn calls it " + spelled(option) + "; " +
                elsewhere(program, command, option);
     }
+    const Option* const elsewhere_short =
+        is_letter && !flag.starts_with("--") ? find_by_letter(program, flag.back()) : nullptr;
+    if (elsewhere_short != nullptr)
+        return unknown + "elsewhere short for " + flag_of(*elsewhere_short) + "; " +
+               elsewhere(program, command, *elsewhere_short);
     return unknown + (is_letter ? flags_of_letter(program, command, meant.empty() ? '-' : meant[0])
                                 : nearest_flag(program, command, meant, is_negated));
 }

@@ -32,7 +32,7 @@ int run_compare(const Args& args) {
     request.b = words[1];
     request.tolerance.atol = args.real("atol").value_or(0);
     request.tolerance.rtol = args.real("rtol").value_or(0);
-    request.tolerance.ulp = args.whole("ulp").value_or(0);
+    request.tolerance.ulp = args.whole("ulp");
     request.tolerance.equal_nan = args.has("equal_nan");
     request.common = args.has("common");
     if (const auto dtype = args.place("dtype")) request.dtype = ulp_types[*dtype].first;
@@ -58,7 +58,8 @@ constexpr Option compare_options[] = {
     {.key = "ulp",
      .limits = {.expected = "an integer from 0"},
      .argument = "N",
-     .help = "units in the last place that count as equal (default 0)"},
+     .help = "units in the last place that count as equal (default none); 0: equal once rounded "
+             "to the type"},
     {.key = "dtype",
      .field = choice_among<ulp_types>,
      .limits = {.expected = "float32|float64|float16|bfloat16"},

@@ -119,7 +119,7 @@ std::string json_of(const std::vector<ComparedPair>& pairs, const Tolerance& tol
                                     {"equal", equal},
                                     {"atol", tolerance.atol},
                                     {"rtol", tolerance.rtol},
-                                    {"ulp", tolerance.ulp},
+                                    {"ulp", tolerance.ulp.value_or(0)},
                                     {"equal_nan", tolerance.equal_nan},
                                     {"dtype", name_of(precision_names, type)},
                                     {"arrays", nlohmann::ordered_json::array()}};

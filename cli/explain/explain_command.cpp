@@ -235,7 +235,7 @@ void check_result_flags(const Args& args, const std::string& result) {
             "is not a mode; expected " + listed_modes() + ", then INPUT; or one result alone");
     if (result != "-" && !io::path_exists(io::split_data_path(result).file))
         throw Error(ErrorKind::usage, io::shortened(result),
-                    "no such file, and not a mode; expected a result, or a mode and INPUT: " +
+                    "file not found, and not a mode; expected a result, or a mode and INPUT: " +
                         listed_modes());
 }
 

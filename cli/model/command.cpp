@@ -63,7 +63,7 @@ constexpr HelpOverride model_flags[] = {
 constexpr HelpOverride model_help[] = {
     {"emit",
      "arrays to write: all, or some of those in attn help model (default hidden_states, "
-     "last_hidden_state, logits, next_tokens, next_token_probabilities, attention_weights)"},
+     "recurrent_state, cross_attention_weights, last_hidden_state, attention_weights)"},
 };
 
 }  // namespace

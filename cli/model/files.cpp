@@ -23,8 +23,13 @@ io::ModelFolder open_asked_model(const Request& request, const std::string& path
     layout.settings.norm_eps = request.norm_eps;
     layout.settings.rope_base = s.rope_base;
     layout.settings.rope_scaling = s.rope_scaling;
-    if (!has_no_config && request.family != nullptr)
-        throw setting_error(request, "family", "requires --model-config none");
+    if (!has_no_config && request.family != nullptr) {
+        const bool may_lack = request.family->name == "gpt2" || request.family->name == "meta";
+        throw setting_error(request, "family",
+                            may_lack ? "requires --model-config none"
+                                     : "no effect on a model, whose config names its type; "
+                                       "expected no such flag");
+    }
     if (has_no_config) {
         const std::string_view name = request.family != nullptr ? request.family->name : "";
         layout.type = name == "gpt2" ? "nanogpt" : name == "meta" ? "meta" : "";

@@ -46,8 +46,11 @@ std::size_t read_tokens(const ModelAsked& asked, ModelFiles& files, ModelInput& 
     const Args& args = asked.args;
     input.ids = asked.request.token_ids;
     if (!input.ids.empty()) {
-        refuse_both(args, "text", "--token-ids");
-        refuse_both(args, "hidden_states", "--token-ids");
+        const FlagValue* const ids = args.find("token_ids");
+        const std::string given =
+            ids != nullptr && !ids->location.empty() ? location_of(*ids) : "--token-ids";
+        refuse_both(args, "text", given);
+        refuse_both(args, "hidden_states", given);
     }
     for (const char* key : {"text_pair", "no_special_tokens"})
         if (args.has(key) && !args.has("text"))
@@ -89,7 +92,9 @@ void read_arrays(const ModelAsked& asked, const io::OpenModel& model, ModelInput
         if (!is_needed && args.has(row.key))
             fail_at(args, row.key,
                     std::string("the model does not take this array; expected ") +
-                        (takes_ids ? "--token-ids" : "other flags"));
+                        (takes_ids && input.ids.empty() && !input.hidden_states
+                             ? "--token-ids in its place"
+                             : "no such flag"));
     }
     if (takes_ids && input.ids.empty() && !input.hidden_states)
         throw Error(ErrorKind::usage, place,
@@ -101,13 +106,16 @@ void read_arrays(const ModelAsked& asked, const io::OpenModel& model, ModelInput
 }
 
 /// From --decoder-ids, or the start token of the config.
-std::vector<std::uint64_t> read_decoder_ids(const Args& args, const io::OpenModel& model) {
+std::vector<std::uint64_t> read_decoder_ids(const Args& args, const io::OpenModel& model,
+                                            const ModelInput& input) {
     if (model.decoder() != nullptr)
         return args.has("decoder_ids") ? whole_list(args, "decoder_ids")
                                        : std::vector<std::uint64_t>{model.decoder()->start_id()};
     if (args.has("decoder_ids"))
         fail_at(args, "decoder_ids",
-                "the model is not an encoder-decoder model; expected --token-ids");
+                std::string("the model has no decoder; expected ") +
+                    (input.ids.empty() && !input.hidden_states ? "--token-ids in its place"
+                                                               : "no such flag"));
     return {};
 }
 
@@ -140,7 +148,7 @@ Labels read_input(const ModelAsked& asked, ModelFiles& files, ModelQuestion& que
     Labels labels =
         !request.tokens.empty() || input.ids.empty() ? request.tokens : files.pieces_of(input.ids);
     read_arrays(asked, files.model(), input);
-    question.decoder_ids = read_decoder_ids(args, files.model());
+    question.decoder_ids = read_decoder_ids(args, files.model(), input);
     return labels;
 }
 

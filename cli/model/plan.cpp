@@ -57,9 +57,9 @@ void check_decoder_ids(const Args& args, const io::OpenModel& model, const Model
         if (id >= vocabulary)
             throw Error(ErrorKind::input,
                         is_given ? location_of(*args.find("decoder_ids")) : model.config().place(),
-                        (is_given ? "" : "decoder_start_token_id ") + std::to_string(id) +
-                            " is not a row of the model's table; expected at most " +
-                            std::to_string(vocabulary - 1));
+                        (is_given ? "token id " : "decoder_start_token_id ") + std::to_string(id) +
+                            " is outside the vocabulary (0 to " + std::to_string(vocabulary - 1) +
+                            ")");
 }
 
 /// Whether --emit has this name.

@@ -116,6 +116,11 @@ std::vector<std::string> arrays_named(const Request& request, bool has_decoder) 
         if (name == "all") continue;
         if (std::find(all.begin(), all.end(), name) == all.end() &&
             std::find(of_stack.begin(), of_stack.end(), name) == of_stack.end()) {
+            if (name.starts_with("generated"))
+                throw setting_error(request, "emit",
+                                    name +
+                                        " is no array; expected --generate N, which writes "
+                                        "generated and, with a tokenizer, generated_text");
             throw setting_error(
                 request, "emit",
                 unknown_array(name, all) +

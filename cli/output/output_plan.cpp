@@ -157,7 +157,9 @@ std::optional<std::vector<std::string>> plan_output(Request& request) {
     request.format = format_of(request);
     check_style_and_store(request);
     refuse(request, {{"save_family", request.save_weights.empty() && request.save_family != nullptr,
-                      "requires --save-weights"}});
+                      request.projects() ? "requires --save-weights"
+                                         : "no effect on query, key and value, which are not "
+                                           "projected; expected no such flag"}});
     if (!request.save_weights.empty()) format_of_weights(request);
     check_files(request);
     check_pictures(request);

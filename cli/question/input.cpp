@@ -59,9 +59,15 @@ bool reads_input(const Request& request) {
 /// with them, instead of a batch's own.
 void take_result(Request& request, Input& input) {
     io::InputFile& file = input.file;
-    if (!holds(file, "context_vectors"))
+    if (!holds(file, "context_vectors")) {
+        for (const io::StoredArray& array :
+             file.arrays ? file.arrays->arrays : std::vector<io::StoredArray>())
+            if (array.name.starts_with("context_vectors."))
+                throw Error(ErrorKind::input, file.place, "has context_vectors of each layer",
+                            "; expected ", file.place, ":", array.name, ", or another layer's");
         throw Error(ErrorKind::input, file.place,
                     "a result without context_vectors; expected it among its arrays (--emit)");
+    }
     file.array = "context_vectors";
     if (io::ResultHead(file).tokens && !request.keeps_flag("tokens")) {
         request.locations.erase("tokens");
@@ -223,10 +229,20 @@ void check_sources(const RequestWithInput& asked) {
                               : source != nullptr    ? location_of(request, source)
                               : request.has("query") ? "query, key and value"
                                                      : "";
+    for (const char* key : {"weights", "init", "d_out", "d_k", "d_v", "qkv_bias", "out_proj",
+                            "pre_norm", "save_weights"})
+        if (!request.projects() && mode.source != Source::operands && source == nullptr &&
+            is_from_flag(request, key) && location_of(request, key).starts_with("--"))
+            throw setting_error(request, key,
+                                "no effect on query, key and value, which are not projected; "
+                                "expected INPUT in place of them, or no such flag");
     for (const char* key : {"vocab_size", "embed_dim", "embed_seed"})
         if (request.has(key) && !text)
-            throw setting_error(request, key,
-                                "requires --text" + (other.empty() ? "" : " in place of " + other));
+            throw setting_error(
+                request, key,
+                source != nullptr && source == std::string_view("token_ids")
+                    ? "no effect on token ids; expected no such flag"
+                    : "requires --text" + (other.empty() ? "" : " in place of " + other));
 }
 
 }  // namespace attn::cli

@@ -154,7 +154,7 @@ std::vector<std::string> ModelSource::notes_on_input(const Request& request) con
                 request, request.example ? "example" : "text",
                 concat("gives words random embeddings of width ", *request.embed_dim,
                        ", and the model's have width ", table->shape[1],
-                       "; expected --token-ids N,...",
+                       "; expected in its place --token-ids N,...",
                        has_tokenizer ? ", as attn tokenize prints them, or attn model with --text"
                                      : ""));
         notes.emplace_back(

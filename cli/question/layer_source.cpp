@@ -92,7 +92,11 @@ void check_no_model(const Request& request) {
           "pre_norm", "norm", "norm_eps", "position_offset", "embedding_scale"}) {
         const bool of_saved = key == "family" || key == "layer";
         if (request.has(key) && !(of_saved && !request.save_weights.empty()))
-            throw setting_error(request, std::string(key), "requires --weights");
+            throw setting_error(request, std::string(key),
+                                request.projects()
+                                    ? "requires --weights"
+                                    : "no effect on query, key and value, which are not "
+                                      "projected; expected no such flag");
     }
 }
 

@@ -26,12 +26,17 @@ std::optional<bool> is_in_out(const Request& request) {
     return *request.weights_layout == WeightsLayout::in_out;
 }
 
+/// "--token-ids", which may replace an input.
+std::string token_ids_instead(const Request& request) {
+    return "--token-ids" + (request.input.empty() ? "" : " in place of " + request.input);
+}
+
 /// Refuses flags of an embedding that is not used, or has no positions; `owner` names what the
 /// embedding belongs to.
 void check_embedding_flags(const Request& request, const std::string& owner, bool has_positions) {
     for (const char* key : {"position_offset", "embedding_scale"})
         if (request.has(key) && request.token_ids.empty())
-            throw setting_error(request, key, "requires --token-ids");
+            throw setting_error(request, key, "requires " + token_ids_instead(request));
     if (request.has("position_offset") && !has_positions)
         throw setting_error(request, "position_offset",
                             owner + " has no table of positions; expected no offset");
@@ -285,9 +290,16 @@ Request ModelSource::with_model(Request request) {
     if (has_norm && model_ && names_) {
         repeat_config(request);
     } else if (!has_norm) {
+        const bool has_pre = model_ ? layer_.norm.has_value() : !names_->family->norm.empty(),
+                   has_ids = model_ ? model_->embedding() != nullptr
+                                    : io::named_ids(*file_, *names_) != nullptr;
         if (wants_norm || wants_eps)
             throw setting_error(request, wants_norm ? "norm" : "norm_eps",
-                                "requires --pre-norm, --token-ids or norms of queries and keys");
+                                has_pre && has_ids
+                                    ? "requires --pre-norm, or " + token_ids_instead(request)
+                                : has_pre ? "requires --pre-norm"
+                                : has_ids ? "requires " + token_ids_instead(request)
+                                          : "the layer has no norm; expected no such flag");
         request.norm_eps.reset();
     }
     return request;

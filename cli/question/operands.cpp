@@ -193,7 +193,7 @@ private:
             !file.source || file.source->text.find_first_of("0123456789") != std::string::npos;
         if (!has_number && !file.document)
             throw Error(ErrorKind::input, file.name,
-                        "holds no number; expected a matrix, or its words by --text");
+                        "holds no number; expected a matrix, or in its place words as --text");
         io::MatrixLabels labels;
         RealArray inputs =
             read_or_leave("inputs", file, rules(2, 3, may_hide_rows()), request_.csv, labels);

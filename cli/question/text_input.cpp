@@ -165,6 +165,9 @@ std::size_t token_labelled(const Request& request, std::size_t queries) {
         matching([&](std::string_view token) { return token == label; });
     if (found.empty())
         found = matching([&](std::string_view token) { return trimmed(token) == trimmed(label); });
+    // As pages name one of several: "the (5)".
+    for (std::size_t i = 0; i < tokens.size() && found.empty(); ++i)
+        if (trimmed(label) == concat(trimmed(tokens[i]), " (", i, ")")) return i;
     if (found.size() == 1) return found[0];
     if (!found.empty())
         throw Error(ErrorKind::usage, place,

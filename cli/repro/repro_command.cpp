@@ -28,19 +28,36 @@ constexpr auto language_names = names_of(language_rows);
 /// program's name and another suffix.
 constexpr std::size_t max_program_numbers = 20000, max_data_numbers = 20'000'000;
 
+/// Modules that NumPy, PyTorch and ONNX Runtime import, or that these import. Python looks for them
+/// in the program's folder first.
+constexpr std::string_view python_modules =
+    " abc argparse array ast asyncio base64 bdb binascii bisect bz2 calendar cmath cmd code "
+    "codecs codeop collections concurrent configparser contextlib contextvars copy copyreg "
+    "csv ctypes dataclasses datetime decimal difflib dis distutils doctest email encodings "
+    "enum fcntl filelock flatbuffers fnmatch fractions fsspec functools genericpath getopt "
+    "getpass gettext glob google graphlib grp gzip hashlib heapq hmac html http imp "
+    "importlib inspect io ipaddress jinja2 json keyword linecache locale logging lzma "
+    "markupsafe math mimetypes ml_dtypes mmap mpmath multiprocessing networkx ntpath "
+    "numbers numpy onnx onnxruntime opcode operator optparse os packaging pathlib pdb "
+    "pickle pickletools pipes pkgutil platform plistlib posixpath pprint profile pstats "
+    "pydoc pyexpat queue quopri random re reprlib resource runpy secrets select selectors "
+    "setuptools shelve shlex shutil signal site socket socketserver sqlite3 sre_compile "
+    "sre_constants sre_parse ssl stat statistics string stringprep struct subprocess sympy "
+    "symtable sysconfig tarfile tempfile termios textwrap threading timeit token tokenize "
+    "tomllib torch torchgen tqdm trace traceback tracemalloc types typing typing_extensions "
+    "unicodedata unittest urllib uuid warnings weakref xml zipfile zipimport zlib zoneinfo ";
+
 void check_name(const LanguageRow& language, const Request& request) {
     if (io::suffix_of_name(request.output) != language.suffix && must_name_format(request.output))
         refuse_name({request.output, location_of(request, "output"),
                      "a program by --to " + std::string(language.name) + " is not of this kind"},
                     {language.suffix});
-    // Python looks for modules in the program's folder first.
-    constexpr std::string_view imported[] = {"math.py",        "numpy.py",   "onnx.py",
-                                             "onnxruntime.py", "pathlib.py", "torch.py"};
     const std::string file = request.output.substr(request.output.find_last_of('/') + 1);
-    if (std::ranges::find(imported, file) != std::end(imported))
+    const std::string module = file.substr(0, file.find('.'));
+    if (file == module + ".py" && python_modules.find(" " + module + " ") != std::string_view::npos)
         throw Error(ErrorKind::usage, location_of(request, "output"),
-                    "a program of this name hides the module " + file.substr(0, file.find('.')) +
-                        ", which it imports; expected another name");
+                    "a program of this name hides Python's module ", module,
+                    " from what it imports; expected another name, as attention_", file);
 }
 
 /// Refuses what selects a part of the answer, and what a program cannot choose.

@@ -76,9 +76,9 @@ json list_of(const std::string& text) {
     return text.starts_with("[\"") ? json_in(text) : json(split_list(text));
 }
 
-/// The number if the entire text is a JSON number; null if it is not, or exceeds float64's range.
+/// The number if the entire text is one; null if it is not, or exceeds float64's range.
 json number_in(const std::string& text) {
-    const io::ParsedNumber number = io::parse_json_number(text);
+    const io::ParsedNumber number = io::parse_loose_number(text);
     if (number.length == 0 || number.length != text.size() || !std::isfinite(number.value))
         return {};
     const json whole =

@@ -45,6 +45,9 @@ Request without_document(Request request) {
 std::string location_of(const Request& request, const std::string& key) {
     const auto found = request.locations.find(key);
     if (found != request.locations.end()) return text_of(request, key, found->second);
+    // A model's token ids are those of its text.
+    if (key == "token_ids" && request.locations.count("text") != 0)
+        return location_of(request, "text");
     const Option* option = find_option(key);
     return option != nullptr ? flag_of(*option) : key;
 }

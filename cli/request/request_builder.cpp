@@ -15,7 +15,6 @@
 #include "io/file/path.hpp"
 #include "io/file/source.hpp"
 #include "io/plot/picture.hpp"
-#include "io/read/number_array.hpp"
 #include "io/write/output_formats.hpp"
 
 namespace attn::cli {
@@ -37,10 +36,6 @@ bool has_suffix(const Formats& formats, const std::string& suffix) {
     });
 }
 
-bool is_number(const std::string& word) {
-    return !word.empty() && io::parse_loose_number(word).length == word.size();
-}
-
 /// "d-out=2", without its dashes.
 bool is_setting(const std::string& word) {
     std::string key = word.substr(0, word.find('='));
@@ -59,8 +54,6 @@ const FlagValue* flag_of_kind(const Args& args, std::initializer_list<FieldKind>
 
 [[noreturn]] void refuse_second_input(const std::string& word, const Args& args) {
     const FlagValue* const toggle = flag_of_kind(args, {FieldKind::boolean, FieldKind::no_value});
-    const FlagValue* const list =
-        flag_of_kind(args, {FieldKind::integers, FieldKind::signed_integers, FieldKind::numbers});
     constexpr std::string_view toggled = " true false yes no on off ";
     const Mode mode = args.command->mode->mode;
     const std::string first = io::shortened(args.input.value_or("A")), second = io::shortened(word);
@@ -78,8 +71,6 @@ const FlagValue* flag_of_kind(const Args& args, std::initializer_list<FieldKind>
     else if (toggled.find(" " + word + " ") != std::string_view::npos)
         hint =
             "; " + (toggle != nullptr ? flag_of(*toggle->option) : "--pretty") + " takes no value";
-    else if (list != nullptr && is_number(word))
-        hint = "; separate the numbers of a list with commas: " + location_of(*list) + ",...";
     else if (args.gives("text"))
         hint = "; quote the text: --text \"some words\"";
     else if (mode == Mode::cross)
@@ -211,13 +202,13 @@ void check_input_name(const std::string& input, const CommandRow& command) {
     if (input == "help" && !io::path_exists(input))
         throw Error(
             ErrorKind::usage, input,
-            "no such file; expected attn help " + std::string(command.name) + ", or a file");
+            "file not found; expected attn help " + std::string(command.name) + ", or a file");
     if (find_array(input) && !io::path_exists(input))
         throw Error(ErrorKind::usage, input,
-                    "no such file; expected a list of arrays without blanks: --emit scores,mask");
+                    "file not found; expected a list of arrays without blanks: --emit scores,mask");
     if (is_setting(input) && !io::path_exists(input))
         throw Error(ErrorKind::usage, io::shortened(input),
-                    "no such file; expected --" + io::shortened(input));
+                    "file not found; expected --" + io::shortened(input));
     if (io::is_folder(input))
         throw Error(ErrorKind::io, io::shortened(input),
                     "is a folder; expected a file, and a model's folder as --weights " +
@@ -248,7 +239,7 @@ Request request_of_words(const std::vector<std::string>& words, const ModeWords&
         throw Error(ErrorKind::usage, io::shortened(first), "is not a mode" + expected);
     if (!io::is_standard_input(first) && !io::path_exists(io::split_data_path(first).file))
         throw Error(ErrorKind::usage, io::shortened(first),
-                    "no such file, and not a mode" + expected);
+                    "file not found, and not a mode" + expected);
     Request request;
     request.has_mode = false;
     request.is_question = true;

@@ -45,7 +45,7 @@ Difference difference(const ComparedArray& a, const ComparedArray& b, const Tole
         d.max_abs = std::max(d.max_abs, difference);
         if (difference != 0) d.max_rel = std::max(d.max_rel, difference / std::abs(y));
         d.max_ulp = std::max(d.max_ulp, ulp);
-        const bool excused = t.ulp != 0 && ulp <= t.ulp;
+        const bool excused = t.ulp && ulp <= *t.ulp;
         if (difference > t.atol + t.rtol * std::abs(y) && !excused) ++d.outside;
     }
     const auto count = static_cast<double>(finite);

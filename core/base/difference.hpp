@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "core/base/dtype.hpp"
@@ -9,11 +10,11 @@
 
 namespace attn {
 
-/// Elements are equal if |a - b| <= atol + rtol |b|, or, if `ulp` is not 0, if at most that many
+/// Elements are equal if |a - b| <= atol + rtol |b|, or, if `ulp` is given, if at most that many
 /// units in the last place lie between them.
 struct Tolerance {
     double atol = 0, rtol = 0;
-    std::uint64_t ulp = 0;
+    std::optional<std::uint64_t> ulp = {};
     bool equal_nan = false;
     Precision type = Precision::float32;  ///< whose units in the last place are counted
 };

@@ -8,6 +8,22 @@
 namespace attn {
 namespace {
 
+/// The error of an id, a segment or a position outside its table.
+SettingError outside(const std::string& setting, std::size_t row, std::size_t rows) {
+    const char* const number = setting == "token_type_ids" ? "segment "
+                               : setting == "position_ids" ? "position "
+                                                           : "token id ";
+    const char* const table = setting == "token_type_ids" ? " is outside the model's segments ("
+                              : setting == "position_ids" ? " is outside the model's positions ("
+                                                          : " is outside the vocabulary (";
+    return {ErrorKind::input,
+            setting,
+            number,
+            row,
+            table,
+            rows == 0 ? "none)" : concat("0 to ", rows - 1, ")")};
+}
+
 /// Adds a row of a table of this width to `out`.
 template <class T>
 void add_row(const Parameter& table, std::size_t row, double scale, T* out, std::size_t width,
@@ -17,12 +33,7 @@ void add_row(const Parameter& table, std::size_t row, double scale, T* out, std:
             ErrorKind::input, what,
             "the model's table does not have the width of the hidden states; expected " +
                 std::to_string(width) + " columns");
-    if (row >= table->shape()[0])
-        throw SettingError(
-            ErrorKind::input, what,
-            std::to_string(row) + " is not a row of the model's table; expected " +
-                (table->shape()[0] == 0 ? std::string("a table that is not empty")
-                                        : "at most " + std::to_string(table->shape()[0] - 1)));
+    if (row >= table->shape()[0]) throw outside(what, row, table->shape()[0]);
     std::vector<T> values(width);
     table->read(row * width, width, values.data());
     const T factor = static_cast<T>(scale);
@@ -30,12 +41,13 @@ void add_row(const Parameter& table, std::size_t row, double scale, T* out, std:
 }
 
 /// The rows of the ids, (1, tokens, width).
-States rows_of_ids(const EmbeddingSpec& spec, const ModelInput& input, Dtype dtype) {
+States rows_of_ids(const EmbeddingSpec& spec, const ModelInput& input, const std::string& ids,
+                   Dtype dtype) {
     const std::size_t width = spec.ids->shape()[1];
     States x = States::zeros(dtype, 1, input.ids.size(), width);
     numbers_of(x)([&](auto* row) {
         for (const std::uint64_t id : input.ids) {
-            add_row(spec.ids, static_cast<std::size_t>(id), spec.scale, row, width, "token_ids");
+            add_row(spec.ids, static_cast<std::size_t>(id), spec.scale, row, width, ids);
             row += width;
         }
     });
@@ -65,6 +77,19 @@ void add_tables(const EmbeddingSpec& spec, std::uint64_t segment, std::int64_t p
     for (const Parameter& table : spec.first_rows) add_row(table, 0, 1, row, width, "token_ids");
 }
 
+/// A text without positions of its own may have more tokens than the table has rows.
+void check_length(const EmbeddingSpec& spec, std::int64_t position, std::size_t past,
+                  std::size_t tokens, const std::string& ids) {
+    if (spec.positions == nullptr) return;
+    const auto rows = static_cast<std::int64_t>(spec.positions->shape()[0]) - spec.first_position;
+    if (position < rows) return;
+    if (past == 0)
+        throw SettingError(ErrorKind::input, ids, tokens, " tokens, and the model has ", rows,
+                           " positions; expected at most ", rows, " tokens: a shorter text");
+    throw SettingError(ErrorKind::input, "generate", "the text with its new tokens is longer than ",
+                       rows, " tokens, the model's positions; expected a smaller number");
+}
+
 void replace_token(const ReplacedToken& part, const std::vector<std::uint64_t>& ids, States& x) {
     const std::size_t width = x.columns();
     if (part.vector->size() != width)
@@ -80,8 +105,8 @@ void replace_token(const ReplacedToken& part, const std::vector<std::uint64_t>& 
 }  // namespace
 
 States embed(const Compute& compute, const EmbeddingSpec& spec, const ModelInput& input,
-             std::size_t past, Dtype dtype) {
-    States x = rows_of_ids(spec, input, dtype);
+             std::size_t past, Dtype dtype, const std::string& ids) {
+    States x = rows_of_ids(spec, input, ids, dtype);
     const bool projects_last = !spec.projects_before_sum && !spec.projects_before_norm;
     const auto project_if = [&](bool is_now) {
         if (is_now && spec.projection) x = apply(compute, spec.projection, x);
@@ -98,6 +123,7 @@ States embed(const Compute& compute, const EmbeddingSpec& spec, const ModelInput
                 position = input.ids[t] == *spec.padding_id ? -1 : counted++;
             if (spec.counts_valid && !has_positions && !input.valid.empty())
                 position = input.valid[t] ? counted++ : -1;
+            if (!has_positions) check_length(spec, position, past, input.ids.size(), ids);
             add_tables(spec, input.segments.empty() ? 0 : input.segments[t], position,
                        first_position, row, width);
         }

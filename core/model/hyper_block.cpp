@@ -249,9 +249,9 @@ Experts by_ids(const BlockRun& run, const HyperBlock& part) {
     for (const std::uint64_t id : run.token_ids) {
         if (id >= part.experts_of_ids->shape()[0])
             throw SettingError(ErrorKind::input, "token_ids",
-                               std::to_string(id) +
-                                   " is not a row of the table of experts; expected at most " +
-                                   std::to_string(part.experts_of_ids->shape()[0] - 1));
+                               "token id " + std::to_string(id) +
+                                   " is outside the table of experts (0 to " +
+                                   std::to_string(part.experts_of_ids->shape()[0] - 1) + ")");
         part.experts_of_ids->read(static_cast<std::size_t>(id) * chosen, chosen, row.data());
         std::vector<std::size_t>& own = experts.by_token.emplace_back();
         for (const double expert : row) {

@@ -179,7 +179,8 @@ private:
         return std::visit(
             [&]<class Part>(const Part& part) {
                 if constexpr (std::is_same_v<Part, std::monostate>)
-                    return embed(compute_, model_->embedding, input, past_, dtype_);
+                    return embed(compute_, model_->embedding, input, past_, dtype_,
+                                 model_->prefix == "decoder_" ? "decoder_ids" : "token_ids");
                 else
                     return run_input(compute_, part, input, dtype_);
             },

@@ -109,9 +109,10 @@ struct ModelResult {
     States last;             ///< the last hidden state, (1, tokens, width), if all blocks ran
 };
 
-/// The embedding of token ids after `past` earlier tokens, (streams, tokens, width).
+/// The embedding of token ids after `past` earlier tokens, (streams, tokens, width). `ids` is the
+/// setting that gives them, for errors.
 States embed(const Compute& compute, const EmbeddingSpec& spec, const ModelInput& input,
-             std::size_t past, Dtype dtype);
+             std::size_t past, Dtype dtype, const std::string& ids = "token_ids");
 
 /// Runs the blocks in the type of `dtype`. Records the arrays that the request names: those of
 /// `all_arrays`, hidden_states, last_hidden_state, recurrent_state, logits, next_tokens. Errors:

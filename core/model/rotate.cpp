@@ -17,11 +17,10 @@ void angles_at(const Rotation& rotation, double position, std::vector<double>& c
     if (table != nullptr) {
         const auto row = static_cast<std::size_t>(position);
         if ((row + 1) * pairs * 2 > table->size())
-            throw SettingError(
-                ErrorKind::input, "position_ids",
-                std::to_string(row) +
-                    " is not a row of the model's table of angles; expected at most " +
-                    std::to_string(table->size() / (2 * pairs) - 1));
+            throw SettingError(ErrorKind::input, "position_ids",
+                               "position " + std::to_string(row) +
+                                   " is outside the model's table of angles (0 to " +
+                                   std::to_string(table->size() / (2 * pairs) - 1) + ")");
         for (std::size_t i = 0; i < pairs; ++i) {
             cosine[i] = (*table)[(row * pairs + i) * 2];
             sine[i] = (*table)[(row * pairs + i) * 2 + 1];

@@ -30,10 +30,9 @@ States input_of(const BlockRun& run, const LayerInput& part) {
             if (id >= rows) {
                 if (!part.first_if_beyond)
                     throw SettingError(ErrorKind::input, "token_ids",
-                                       std::to_string(id) +
-                                           " is not a row of the table of per-layer inputs; "
-                                           "expected at most " +
-                                           std::to_string(rows - 1));
+                                       "token id " + std::to_string(id) +
+                                           " is outside the table of per-layer inputs (0 to " +
+                                           std::to_string(rows - 1) + ")");
                 id = 0;
             }
             part.table->read(static_cast<std::size_t>(id) * all + part.first, part.width,

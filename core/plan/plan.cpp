@@ -95,6 +95,8 @@ void resolve_scores(Settings& s, const Plan& plan) {
                "not such a scaling; expected a factor above 0, or FACTOR,LOW,HIGH,LENGTH with LOW "
                "below HIGH");
     s.rope_base = s.rope_base.value_or(default_rope_base);
+    if (plan.d_k == 1)
+        refuse("rope", "a head has 1 dimension, and pairs rotate; expected wider heads");
     if (!s.rope_dims && plan.d_k % 2 != 0)
         refuse("rope", "a head has ", plan.d_k,
                " dimensions; expected an even number, or --rope-dims N");

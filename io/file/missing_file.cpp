@@ -85,25 +85,24 @@ bool is_public_name(const std::string& path) {
 
 std::string about_missing_file(const std::string& path) {
     if (path.starts_with('[') || path.starts_with('{'))
-        return "no such file; a string is a path: expected the list without quotes, or JSON "
-               "through a pipe";
+        return "file not found; a string is a path: expected an array in a request without quotes, "
+               "or JSON on standard input, as -";
     if (path.find("://") != std::string::npos)
-        return "no such file; expected the name of a file; download an address first";
+        return "file not found; expected the name of a file; download an address first";
     if (path.find(' ') != std::string::npos && path.find_first_of("./") == std::string::npos)
-        return "no such file; expected a path, and words as --text";
+        return "file not found; expected a path; attn self and other modes take words as --text";
     const fs::path folder = fs::path(path).parent_path();
     if (!folder.empty() && !is_folder(folder.string()))
-        return "no such file: folder " + shown(folder.string()) +
-               " does not exist; expected an existing file";
+        return "file not found: folder " + shown(folder.string()) + " does not exist";
     const std::string near = nearest_entry(path);
-    if (!near.empty()) return "no such file; did you mean " + shown(near) + "?";
-    return "no such file; expected an existing file";
+    if (!near.empty()) return "file not found; did you mean " + shown(near) + "?";
+    return "file not found";
 }
 
 std::string about_missing_model(const std::string& path) {
     if (!is_public_name(path) || !nearest_entry(path).empty()) return about_missing_file(path);
     const std::string name = shown(path), folder = shown(last_part(path));
-    return "no such file, and attn downloads nothing; expected a model's folder, as from hf "
+    return "file not found, and attn downloads nothing; expected a model's folder, as from hf "
            "download " +
            name + " --local-dir " + folder;
 }

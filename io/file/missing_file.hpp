@@ -12,7 +12,7 @@ namespace attn::io {
 class MissingFile : public Error {
 public:
     explicit MissingFile(const std::string& path)
-        : Error(ErrorKind::io, path, "no such file; expected an existing file") {}
+        : Error(ErrorKind::io, path, "file not found") {}
 };
 
 /// The same for a path of weights.

@@ -240,7 +240,7 @@ TEST_CASE("batch: an error shows nothing of what is in a file that a request nam
                R"({"weight_map": {"h.0.attn.c_attn.weight": ")" + secret + " words\"}}");
     write_text("f/r.ndjson", naming({"weights", "self", true}, "m"));
     const std::string answer = run_shell("cd f; attn batch r.ndjson").out;
-    CHECK(contains(answer, "no such file"));
+    CHECK(contains(answer, "file not found"));
     CHECK_FALSE(contains(answer, secret));
     CHECK(contains(run_shell("cd f; attn inspect m").err, secret));
     // To who names the file, it is shown.

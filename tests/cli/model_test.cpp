@@ -143,7 +143,7 @@ TEST_CASE("models: the epsilon of a norm is the config's, a flag's, and refused 
     CHECK(wide_result["config"]["norm_eps"] == 3.0);
     CHECK(wide_result["inputs"] == narrow_result["inputs"]);
     CHECK(wide_result["normed_inputs"] != narrow_result["normed_inputs"]);
-    check_error(without + eps, "", 2, "requires --pre-norm, --token-ids or norms");
+    check_error(without + eps, "", 2, "requires --pre-norm, or --token-ids in place of ");
 }
 
 TEST_CASE("families: each is a choice of --family, and is in the manual") {

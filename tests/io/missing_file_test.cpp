@@ -61,7 +61,7 @@ TEST_CASE("missing files: every slip in a name finds the file that is there") {
         for (const std::string& slip : slips_of(name)) {
             if (std::filesystem::exists("folder/" + slip)) continue;
             CHECK(about_missing_file("folder/" + slip) ==
-                  "no such file; did you mean folder/" + name + "?");
+                  "file not found; did you mean folder/" + name + "?");
         }
 }
 
@@ -92,7 +92,7 @@ TEST_CASE("missing files: names of others do no harm, and many take no time") {
     fill("folder", many);
     const auto start = std::chrono::steady_clock::now();
     CHECK(about_missing_file("folder/port_100000.npy")
-              .starts_with("no such file; did you mean folder/part_"));
+              .starts_with("file not found; did you mean folder/part_"));
     CHECK(std::chrono::steady_clock::now() - start < std::chrono::seconds(5));
 }
 

@@ -1,0 +1,371 @@
+#!/usr/bin/env python3
+"""The advice of an error leads out of it: a user who follows it, error after error, never goes in a circle.
+
+    python3 tests/advice.py ATTN [--walks N] [--seed N]
+
+Mistakes: commands x flags x values that are missing, empty, of a wrong type, out of range or apart; flags of other
+commands and programs, misspelt ones; files of every kind; requests with the same keys; two at a time. Each flag, value,
+command and near word that the error offers is taken, and so on to the end. It is a defect if the same error comes again,
+the next one refuses what was offered, leads back, or offers what is given. ATTN_TEST_SEED is the default of --seed.
+"""
+
+import argparse
+import json
+import os
+import pathlib
+import random
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+STEPS, TAKEN = 5, 4  # errors in a row, and offers of one that are taken
+GPT2 = "data/models/gpt2"
+BASES = [line.split() for line in (
+    "self x.csv", "causal x.csv", "multihead x.csv --heads 3", "cross x.csv --context x.csv",
+    "sdpa --query q.npy --key q.npy --value q.npy", "linear --query q.npy --key q.npy --value q.npy", "linear x.csv",
+    f"multihead --weights {GPT2} --token-ids 1,2", f"multihead h.csv --weights {GPT2}/model.safetensors",
+    f"model {GPT2} --token-ids 3,1,4", "model data/models/bert --token-ids 3,1,4", "batch b.ndjson",
+    f"scan {GPT2} c.ndjson", "partial causal x.csv --kv-range 0:3", "merge p0.npz p1.npz", "explain self x.csv",
+    "explain r.json", "compare r.json r.npz", "check causal x.csv --against r.json", "repro causal x.csv", "plot r.json",
+    "inspect r.json", "tokenize data/tokenizers/gpt2 hello", "self request.json", "multihead r.npz --heads 3")]
+VALUES = ["", "x", "-1", "0", "1.5", ".5", "1e9", "2", "1,2", "0:2", "1 2", "m.json", "all", "none", "float16", "nothing.csv"]
+INPUTS = ["x.csv", "m.json", "q.npy", "r.json", "r.npz", "p0.npz", "w.safetensors", "b.ndjson", "request.json",
+          "words.csv", "empty.json", "gone.csv", "gone/x.npy", GPT2, f"{GPT2}/config.json", f"{GPT2}/model.safetensors",
+          "data/models/hidden.csv", "data/models/mha/packed.safetensors", "data/tokenizers/gpt2/tokenizer.json", "[[1,2]]",
+          "two words", "x.csv:inputs", "r.npz:gone", "-"]
+WRITTEN = {"--output": ["new.x", "new.csv", "new.npz", "new.json", "new.h"], "--plot": ["new.x", "new.svg"],
+           "--out-dir": ["folder"], "--resume": ["new.json"], "--save-weights": ["new.x", "new.npz"],
+           "--save-family": ["gpt2"]}
+# What an example of a value is, by the words that describe it.
+EXAMPLES = ((r"FILE\.(\w+)", r"new.\1"), (r"A:B|as in 0:4", "0:2"), (r"I/N", "1/2"), (r"N,\.\.\.|token ids", "1,2"),
+            (r"TEXT", "hello"), (r"LIST", "0"), (r"FILE|a file|a path", "m.json"), (r"LEFT", "1"),
+            (r"probability", "0.5"), (r"number", "0.5"), (r"integer|\bN\b|seed", "2"), (r"[SXBEC]\b", "0.5"))
+REFUSED = re.compile(r"unknown flag|not a flag|conflict|contradict|no effect|takes no|does not have|requires --|not found")
+WRONG_FLAG = re.compile(r"unknown flag|not a flag|one dash|conflicts|no effect|does not have|takes no value|requires (?!a)|"
+                        r"no negation|typographic|is a folder|is the type of|in its place")
+LEFT_OUT = re.compile(r"no such flag|leave it out|expected none|only one|one of them|alone|expected no |without it")
+
+
+class Walker:
+    def __init__(self, program, folder):
+        self.program, self.folder, self.known, self.answers = program, folder, {}, {}
+        self.environment = {"PATH": "/usr/bin:/bin", "HOME": str(folder), "LC_ALL": "C.UTF-8"}
+
+    def error(self, words):
+        """The message of the error, or None."""
+        key = tuple(words)
+        if key not in self.answers:
+            # An object among the words is a request in a file.
+            named = [word if not word.startswith("{") else f"key{abs(hash(word))}.json" for word in words]
+            for name, word in zip(named, words):
+                if name != word:
+                    (self.folder / name).write_text(word)
+            try:
+                done = subprocess.run([self.program, *named], cwd=self.folder, env=self.environment, timeout=10,
+                                      stdin=subprocess.DEVNULL, capture_output=True)
+            except subprocess.TimeoutExpired:  # it computes
+                return self.answers.setdefault(key, None)
+            for path in (*self.folder.glob("new*"), *self.folder.glob("folder*"), *self.folder.glob("key*")):
+                shutil.rmtree(path) if path.is_dir() else path.unlink()
+            text = done.stderr.decode(errors="replace")
+            found = re.findall(r"^attn: (?:error: |\d+ of \d+ records failed; the first(?:, record \d+)?: )(.*)$", text, re.M)
+            self.answers[key] = found[0] if done.returncode and found else None
+        return self.answers[key]
+
+    def flags(self, command):
+        """Its flags, with what their values are; empty for a switch."""
+        if command not in self.known:
+            done = subprocess.run([self.program, command, "--help", "--all"], capture_output=True, text=True,
+                                  env={**self.environment, "COLUMNS": "200"})
+            text = done.stdout + subprocess.run([self.program, command, "--help"], capture_output=True, text=True).stdout
+            self.known[command] = {
+                flag: value or "" for flag, value in
+                re.findall(r"^ {2,6}(?:-\w, )?(--[a-z][a-z0-9-]*)(?: (?!  )([^\s]+(?:\|\S+)*))?", text, re.M)}
+        return self.known[command]
+
+    def kind(self, words, flag):
+        modes = [word for word in words[:2] if word in MODES or word == words[0]]
+        return next((self.flags(mode)[flag] for mode in reversed(modes) if flag in self.flags(mode)), None)
+
+    def offers_of_keys(self, words, at, message):
+        """The same for an error at a key of a request."""
+        document = json.loads(words[at])
+        found = re.match(r"\S+\.json:\d+:\d+: (\w+)(?: .*?)?: (.*)", message)
+        unknown = re.search(r'unknown key "(\w+)"', message)
+        key, rest = (unknown[1], message) if unknown else (found[1], found[2]) if found else (None, "")
+        if key not in document:
+            return
+        advice = rest.partition("; ")[2] or rest
+        others = {name: value for name, value in document.items() if name != key}
+
+        def changed(new):
+            return words[:at] + [json.dumps(new)] + words[at + 1:]
+
+        near = re.search(r'did you mean "?([\w.-]+)"?\?|attn calls it "(\w+)"', advice)
+        if near:
+            name = near[1] or near[2]
+            yield "", changed({**others, name: document[key]} if unknown else {**document, key: name})
+        if LEFT_OUT.search(advice):
+            yield "", changed(others)
+        choice = re.search(r"expected ([\w.,-]+(?:\|[\w.,-]+)+)", advice)
+        bound = re.search(r"(?:integer|probability|number)s? (?:from|of at least) (-?\d+)", advice)
+        required = re.match(r"requires (\w+)", rest)
+        if required and required[1] in document:
+            yield f"{required[1]} is given", words
+        elif choice and not required:
+            yield from ((value, changed({**document, key: value})) for value in choice[1].split("|"))
+        elif bound and not near:
+            yield bound[1], changed({**document, key: "0:2" if "A:B" in advice else int(bound[1])})
+        elif "true or false" in advice:
+            yield "true", changed({**document, key: True})
+
+    def offers(self, words, message):
+        """What a user would do who reads it: (what was offered, the new words)."""
+        document = next((i for i, word in enumerate(words) if word.startswith("{")), None)
+        if document is not None and ".json:" in message:
+            yield from self.offers_of_keys(words, document, message)
+            return
+        place, _, rest = message.partition(": ")
+        parts = re.split(r"; |(?<=: )", rest, maxsplit=1)
+        advice = parts[1] if len(parts) > 1 else (rest if re.match("requires|expected", rest) else "")
+        flag = (re.match(r"--?[A-Za-z][\w-]*", place) or [None])[0]
+        at = next((i for i, word in reversed(list(enumerate(words))) if flag and (
+            word == flag or word.startswith(flag + "=")) or word == LETTERS.get(flag)), None)
+        has_value = at is not None and "=" not in words[at] and at + 1 < len(words) and place.endswith(words[at + 1]) \
+            and place != flag and words[at + 1] != ""
+        has_value |= at is not None and at + 1 < len(words) and words[at + 1] == "" and place.endswith("''")
+        end = None if at is None else at + 1 + has_value
+
+        def with_value(value):
+            return words[:at] + [words[at].split("=")[0], value] + words[end:]
+
+        if place.startswith("---") or "A:B with A below B, and B at most" in advice:
+            return
+        if rest.startswith("requires a value"):
+            if words.count(flag) > 1:
+                return
+            at = next(i for i, word in enumerate(words) if word in (flag, LETTERS.get(flag)) and
+                      (i + 1 == len(words) or not words[i + 1] or words[i + 1].startswith("--")))
+            example = next((text for pattern, text in EXAMPLES[1:] if re.search(pattern, advice)), "2")
+            choice = re.search(r"--[\w-]+ ([\w.,-]+)\|", advice)
+            value = WRITTEN[flag][-1] if flag in WRITTEN else choice[1] if choice else example
+            yield value, words[:at + 1] + [value] + words[at + 1:]
+            return
+        near = re.search(r"did you mean (\S+?)\?(?:$|;)", advice)
+        called = re.search(r"attn calls it (--[\w-]+)", advice)
+        if near and near[1].startswith("--") and at is not None:
+            yield "", words[:at] + [near[1]] + words[at + 1:]
+        elif near and at is not None and has_value:
+            bad = re.search(r'unknown array "(.*?)"', rest)
+            yield near[1], with_value(words[at + 1].replace(bad[1], near[1]) if bad else near[1])
+        elif near and place in words:
+            yield near[1], [near[1] if word == place else word for word in words]
+        if called and at is not None and "ve it" not in advice and "has it" not in advice and self.kind(words, called[1]) is not None:
+            yield "", words[:at] + [called[1]] + words[at + 1:]
+        if at is not None and LEFT_OUT.search(advice):
+            yield "nothing", words[:at] + words[end:]
+        elif place in words[1:] and LEFT_OUT.search(advice):
+            where = words.index(place, 1)
+            yield "nothing", words[:where] + words[where + 1:]
+        if re.search(r"ha(s|ve) it", advice):
+            return
+        if at is not None and not called and not WRONG_FLAG.search(rest):
+            choice = re.search(r"expected ([\w.,-]+(?:\|[\w.,-]+)+)", advice)
+            for value in choice[1].split("|") if choice else []:
+                if not value.isupper():
+                    yield value, with_value(value)
+            first = re.search(r"expected ([a-z0-9]+), .* or ", advice)
+            bound = re.search(r"(?:integer|probability|number)s? (?:from|of at least|above) (-?\d+)", advice)
+            if first and not choice:
+                yield first[1], with_value(first[1])
+            elif "A:B" in advice:
+                yield "0:2", with_value("0:2")
+            elif bound and not choice:
+                yield bound[1], with_value(bound[1] if "above" not in bound[0] else str(int(bound[1]) + 1))
+            elif not choice and not re.search(r"--[a-z]|even number", advice):
+                example = next((re.sub(pattern, value, found[0]) for pattern, value in EXAMPLES
+                                if (found := re.search(pattern, advice))), None)
+                if example:
+                    yield example, with_value(example)
+        if called or near or re.search(r"\bas from\b|hf download|what the tensors do not show|other modes take|requires --format json|\bas attn\b|attn [a-z]+ .*--", advice):
+            return
+        base = words
+        if at is not None and WRONG_FLAG.search(rest) and not rest.startswith("requires"):
+            base = words[:at] + words[end:]
+        replaced = place if re.match("is a folder|one matrix|unexpected second", rest) else (re.findall(r"in place of (\S+?)[,;]?(?:$| )", rest) or [None])[0]
+        if replaced == "query":
+            base = [word for i, word in enumerate(base) if {"--query", "--key", "--value"}.isdisjoint(base[max(i - 1, 0):i + 1])]
+        elif replaced in base:
+            held = next((i for i, word in reversed(list(enumerate(base))) if word == replaced and
+                         not base[i - 1].startswith("--")), base.index(replaced))
+            base = base[:held] + base[held + 1 + (replaced.startswith("--") and bool(self.kind(words, replaced))):]
+        offers = [self.offered(words, advice[:found.start()], found) for found in re.finditer(
+            r"(?<![\w-])(--[a-z][a-z0-9-]+)(?:[ =]([^\s;,()]+))?", advice)]
+        offers = [offer for offer in offers if offer]
+        if re.search(r"(?: and|,) --|, and --", advice) and " or --" not in advice and offers:
+            offers = [[word for offer in offers for word in offer]]
+        for added in offers:
+            new = list(base)
+            for offered in (word for word in added if word.startswith("--") and word in new):
+                held = new.index(offered)
+                new = new[:held] + new[held + 1 + bool(self.kind(words, offered)):]
+            yield "" if rest.startswith("unknown flag; expected") else " ".join(added), new + added
+
+    def offered(self, words, before, found):
+        """The flag and the value that a message names, or an example of one; None where it is of another command."""
+        flag, value = found[1], (found[2] or "").rstrip("?.:").split("|")[0]
+        kind = self.kind(words, flag)
+        if kind is None or flag in ("--help", "--version") or re.search(r"(attn (?!calls)[a-z]+|as) ?$|\([^)]*$|in place of", before):
+            return None
+        choices = kind.split("|") if "|" in kind else []
+        example = re.fullmatch(r"[a-z]+|[A-Z,.:/\[\]a-z]*[A-Z][A-Z,.:/\[\]]*|'.*|\.\.\.", value) and value not in choices
+        if kind and (not value or example):
+            value = choices[0] if choices and not choices[0].isupper() else next(
+                (text for pattern, text in EXAMPLES[1:] if re.search(pattern, kind)), "2")
+        suffix = re.search(r"ends in (\.\w+)", before + found.string[found.start():])
+        if suffix:
+            value = "new" + suffix[1]
+        return [flag] + ([value] if suffix and kind else [WRITTEN[flag][-1] if flag in WRITTEN else value] if kind else [])
+
+    def missing_elsewhere(self, message):
+        """A flag that a command is said to have, and has not."""
+        found = re.search(r"; (?:attn calls it (--[\w-]+); )?attn ([a-z]+(?:(?:, | and )[a-z]+)*) ha(?:s|ve) it", message)
+        found = found if message.startswith("-") else None
+        if not found:
+            return None
+        flag = found[1] or message.split(":")[0].split(" ")[0]
+        of = lambda command: {**self.flags(command), **self.flags("partial")} if command == "partial" else self.flags(command)
+        names = [name for name in re.split(", | and ", found[2]) if flag not in of(name)]
+        return f"attn {names[0]} has no {flag}" if names and not flag.startswith("--no-") else None
+
+    def circles(self, words, path=(), taken=None, steps=STEPS):
+        """Where the advice leads back; each with the way there."""
+        message = self.error(words)
+        if message is None:
+            return
+        line = "attn " + " ".join(word if word and " " not in word else f"'{word}'" for word in words)
+        here = path + (f"{line}\n      {message}",)
+        if any(way.split("\n      ")[1] == message for way in path):
+            yield "the same error again", here
+            return
+        if self.missing_elsewhere(message):
+            yield self.missing_elsewhere(message), here
+        if taken and taken.startswith("--") and message.startswith(taken.split(" ")[0]) and REFUSED.search(message) \
+                and not re.search(r"requires (--\S+)", message):
+            yield f"{taken} was offered, and is refused", here
+            return
+        if steps == 0:
+            return
+        done = set()
+        for offered, new in self.offers(words, message):
+            if new == words:
+                yield f"{offered} is given already", here
+                continue
+            if tuple(new) in done or len(done) == TAKEN:
+                continue
+            done.add(tuple(new))
+            yield from self.circles(new, here, offered, steps - 1)
+
+
+MODES = ("self", "causal", "multihead", "cross", "sdpa", "linear")
+COMMANDS = MODES + ("model", "batch", "scan", "partial", "merge", "explain", "compare", "check", "repro", "plot", "inspect",
+                    "tokenize")
+LETTERS = {"--output": "-o", "--format": "-f", "--emit": "-e", "--token": "-t"}
+
+
+def foreign_words():
+    rows = [line.split("\t") for line in (ROOT / "cli/args/names.tsv").read_text().splitlines() if line]
+    return sorted({word for row in rows if row[0] in ("option", "flag") for word in row[2].split()})
+
+
+def mistaken_request(walker, draw, foreign):
+    """A request with a mistake or two in its keys."""
+    mode = draw.choice(MODES)
+    document = {"mode": mode, **({name: [[1, 2], [3, 4]] for name in ("query", "key", "value")} if mode == "sdpa" else
+                                 {"inputs": [[1, 2], [3, 4]]})}
+    for _ in range(draw.choice((1, 1, 2))):
+        keys = sorted(walker.flags(mode if draw.random() < 0.8 else "check"))
+        key = draw.choice(keys)[2:].replace("-", "_").removeprefix("no_")
+        if draw.random() < 0.3:
+            at = draw.randrange(len(key))
+            key = draw.choice(foreign + [key[:at] + key[at + 1:]] * len(foreign))
+        document[key] = draw.choice(("", "x", -1, 0, 1.5, 2, [1, 2], ["a"], True, {}, "float16", "gone.csv", [[1, 2]], "1,2"))
+    return [mode, json.dumps(document)]
+
+
+def mistake(walker, draw, foreign):
+    """The words of a command with one mistake or two."""
+    if draw.random() < 0.25:
+        return mistaken_request(walker, draw, foreign)
+    words = list(draw.choice(BASES))
+    for _ in range(draw.choice((1, 1, 1, 2))):
+        flags = walker.flags(words[0]) if draw.random() < 0.8 or words[1] not in MODES else walker.flags(words[1])
+        flag = draw.choice(sorted(flags))
+        value = draw.choice(WRITTEN.get(flag, VALUES + flags[flag].split("|")[:4]))
+        way = draw.randrange(8)
+        if way == 0:
+            other = walker.flags(draw.choice(COMMANDS))
+            flag = draw.choice(sorted(other))
+            words += [flag] + ([draw.choice(WRITTEN.get(flag, VALUES))] if other[flag] else [])
+        elif way == 1:
+            at = draw.randrange(2, len(flag))
+            words += [flag[:at] + flag[at + 1:] if draw.random() < 0.5 else flag[:at] + "e" + flag[at:]]
+            words += [value] if flags[flag] else []
+        elif way == 2:
+            words += ["--" + draw.choice(foreign).replace("_", "-")] + draw.choice(([], [value]))
+        elif way == 3:
+            files = [i for i, word in enumerate(words) if i and ("." in word or "/" in word)]
+            if files:
+                words[draw.choice(files)] = draw.choice(INPUTS)
+        elif way == 4 and len(words) > 2:
+            at = draw.randrange(1, len(words))
+            words = words[:at] + words[at + 1:]
+        elif way == 5 and flags[flag]:
+            words += [flag]
+        else:
+            words += [flag] + (value.split(" ") if flags[flag] and value != "" else [value] if flags[flag] else [])
+    return words
+
+
+def prepare(program, folder):
+    (folder / "data").symlink_to(ROOT / "data")
+    records = (ROOT / "data/requests.ndjson").read_text().replace('"journey', '"data/journey')
+    files = {"x.csv": (ROOT / "data/journey.csv").read_text(), "h.csv": (ROOT / "data/models/hidden.csv").read_text(),
+             "m.json": "[[1,2,3],[4,5,6]]", "words.csv": "a,b\nc,d\n", "empty.json": "[]", "b.ndjson": records,
+             "c.ndjson": '{"token_ids":[1,2,3]}\n', "request.json": '{"inputs":[[1,2],[3,4]],"d_out":2}'}
+    for name, text in files.items():
+        (folder / name).write_text(text)
+    (folder / "q.npy").write_bytes((ROOT / "data/arrays/matrix_f4.npy").read_bytes())
+    for line in ("causal x.csv --emit all -o r.json", "causal x.csv --emit all -o r.npz", "partial causal x.csv --kv-range 0:3 -o p0.npz",
+                 "partial causal x.csv --kv-range 3:6 -o p1.npz", "multihead x.csv --heads 3 --save-weights w.safetensors -o new.json"):
+        subprocess.run([program, *line.split()], cwd=folder, check=True)
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("program")
+    parser.add_argument("--walks", type=int, default=400)
+    parser.add_argument("--seed", type=int, default=int(os.environ.get("ATTN_TEST_SEED", "1")))
+    parser.add_argument("--words", help="follows the errors of this command alone")
+    asked = parser.parse_args()
+    program = str(pathlib.Path(asked.program).resolve())
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name)
+        prepare(program, folder)
+        walker, draw, foreign = Walker(program, folder), random.Random(asked.seed), foreign_words()
+        lines = [asked.words.split(" ")] if asked.words else [mistake(walker, draw, foreign) for _ in range(asked.walks)]
+        found = [end for words in lines for end in walker.circles(words)]
+    shown = set()
+    for what, way in found:
+        kind = what + re.sub(r"\d+", "N", way[-1].split("\n      ")[1])
+        if kind not in shown:
+            print(f"advice: {what}:\n  " + "\n  ".join(way))
+        shown.add(kind)
+    print(f"advice: {len(lines)} mistakes, {len(walker.answers)} commands, {len(found)} circles, {len(shown)} kinds")
+    sys.exit(1 if found else 0)
+
+
+main()
