@@ -170,7 +170,8 @@ void CheckedQuestion::name_type(ProgramJudgement& judgement, const std::vector<G
         for (std::size_t i = 0; is_right && i < given.size(); ++i) {
             const ArrayJudgement& array = judgement.arrays[i];
             is_right =
-                array.layout && type.precision > given[i].type && array.unlike == 0 &&
+                array.layout && !array.is_right_if_transposed && type.precision > given[i].type &&
+                array.unlike == 0 &&
                 judge_.judge_as(given[i], *array.layout, type.precision).verdict != Verdict::wrong;
         }
         if (!is_right) continue;
@@ -210,8 +211,11 @@ void CheckedQuestion::search(ProgramJudgement& judgement, const std::vector<Give
             read[i] = in_layout(given[places[i]], layout, problem_.plan, theirs[i].type);
         judgement.matches = search_conventions(problem_, read, options, pool_);
         if (judgement.matches.empty()) return false;
-        for (const auto& [i, layout] : layouts)
-            judgement.arrays[places[i]] = judge_.judge_as(given[places[i]], layout, theirs[i].type);
+        for (const auto& [i, layout] : layouts) {
+            ArrayJudgement& array = judgement.arrays[places[i]];
+            array = judge_.judge_as(given[places[i]], layout, theirs[i].type);
+            judge_.locate(array, given[places[i]]);
+        }
         return true;
     };
     if (matches_as({})) return;
@@ -232,8 +236,7 @@ void CheckedQuestion::search(ProgramJudgement& judgement, const std::vector<Give
         const ArrayJudgement& array = judgement.arrays[places[i]];
         if (array.verdict != Verdict::wrong && array.axes.empty()) continue;
         for (const Layout& layout : layouts_at(i))
-            if (layout.axes != array.axes && layout.ends_with_columns() &&
-                matches_as({{i, layout}}))
+            if (layout.axes != array.axes && layout.rank() == 0 && matches_as({{i, layout}}))
                 return;
     }
 }
