@@ -184,7 +184,8 @@ bool CheckedQuestion::fits_type(const ProgramJudgement& judgement,
     const bool rounds_factors = type > Precision::float32;
     for (std::size_t i = 0; i < given.size(); ++i) {
         const ArrayJudgement& array = judgement.arrays[i];
-        if (!array.layout || type <= given[i].type || array.unlike != 0 ||
+        if (!array.layout || array.is_right_if_transposed || type <= given[i].type ||
+            array.unlike != 0 ||
             judge_.judge_as(given[i], *array.layout, type).verdict == Verdict::wrong)
             return false;
         if (!rounds_factors || array.verdict != Verdict::wrong || holds_keys(array.id)) continue;
@@ -246,8 +247,11 @@ void CheckedQuestion::search(ProgramJudgement& judgement, const std::vector<Give
             read[i] = in_layout(given[places[i]], layout, problem_.plan, theirs[i].type);
         judgement.matches = search_conventions(problem_, read, options, pool_);
         if (judgement.matches.empty()) return false;
-        for (const auto& [i, layout] : layouts)
-            judgement.arrays[places[i]] = judge_.judge_as(given[places[i]], layout, theirs[i].type);
+        for (const auto& [i, layout] : layouts) {
+            ArrayJudgement& array = judgement.arrays[places[i]];
+            array = judge_.judge_as(given[places[i]], layout, theirs[i].type);
+            judge_.locate(array, given[places[i]]);
+        }
         return true;
     };
     if (matches_as({}) || max_changes < 2) return;
@@ -268,8 +272,7 @@ void CheckedQuestion::search(ProgramJudgement& judgement, const std::vector<Give
         const ArrayJudgement& array = judgement.arrays[places[i]];
         if (array.verdict != Verdict::wrong && array.axes.empty()) continue;
         for (const Layout& layout : layouts_at(i))
-            if (layout.axes != array.axes && layout.ends_with_columns() &&
-                matches_as({{i, layout}}))
+            if (layout.axes != array.axes && layout.rank() == 0 && matches_as({{i, layout}}))
                 return;
     }
 }

@@ -7,6 +7,8 @@
 #include <string_view>
 #include <vector>
 
+#include <nlohmann/json_fwd.hpp>
+
 #include "cli/question/question.hpp"
 #include "cli/request/request.hpp"
 #include "core/base/dtype.hpp"
@@ -136,6 +138,16 @@ bool check_records(const io::InputFile& file, const CheckRequest& request);
 
 /// The programs as text, best first, in lines of at most `columns` where the table allows it.
 std::string check_text(const std::vector<ProgramJudgement>& ranked, std::size_t columns);
+
+/// "wrong only in head 1, rows 8-9: 16 of 160 elements, all 0"; of an array that has `where`.
+std::string wrong_text(const ArrayJudgement& array);
+
+/// The same for programs.
+nlohmann::ordered_json wrong_json(const WrongElements& where);
+
+/// A number of the array with some digits, or NaN, Infinity or -Infinity; and as JSON with all.
+std::string brief_number(double value, int digits = 3);
+nlohmann::ordered_json element_json(double value);
 
 /// "pairs of changes: 1200 of 5000".
 std::string search_progress_text(std::size_t changes, std::size_t done, std::size_t of);

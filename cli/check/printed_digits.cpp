@@ -22,14 +22,16 @@ struct DigitCount {
     bool are_alike = true;              // in the digits after the point, and in having an exponent
     bool are_padded = false;            // one ends in a 0 or a point, which %g would leave out
     bool are_shortest = true;           // decimals of float32
-    bool are_of_floats = true;          // float32 rounded to the digits of each
-    bool are_whole = true;              // no digit after the point but 0
+    // Numbers of 7 digits or more, which few numbers have by chance, that are float32 rounded to
+    // the digits of each, or have not more digits than float32 needs; and all others that are long.
+    std::size_t floats = 0, doubles = 0;
+    bool are_whole = true;  // no digit after the point but 0
     // Of numbers that have an exponent, or are not the sum of a few powers of 2, as 0.75 is.
     std::size_t inexact = 0;
     std::int64_t decimals_of_inexact = 0, significant_of_inexact = 0;
 
-    /// `word` is a number as JSON or Python writes it.
-    void add(std::string_view word) {
+    /// `word` is a number as JSON or Python writes it. `of_floats`: others are left out.
+    void add(std::string_view word, bool of_floats) {
         const std::size_t exponent_at = std::min(word.find_first_of("eE"), word.size());
         const std::string_view mantissa = word.substr(0, exponent_at);
         const std::size_t point = mantissa.find('.');
@@ -50,6 +52,14 @@ struct DigitCount {
         std::string_view tail = word.substr(std::min(exponent_at + 1, word.size()));
         if (tail.starts_with('+')) tail.remove_prefix(1);
         std::from_chars(tail.data(), tail.data() + tail.size(), exponent);
+        const double value = io::parse_loose_number(word).value;
+        const double of_float = row_of(Precision::float32).round(value);
+        const bool is_of_float =
+            digits <= most_of_float ||
+            std::abs(value - of_float) <= 0.51 * std::pow(10.0, exponent - after);
+        doubles += is_of_float ? 0U : 1U;
+        floats += is_of_float && digits >= 7 ? 1U : 0U;
+        if (of_floats && !is_of_float) return;
         const int places = std::clamp(after - exponent, 0, 400);
         if (numbers == 0) {
             after_point = after;
@@ -62,11 +72,7 @@ struct DigitCount {
         decimals = std::max(decimals, places);
         significant = std::max(significant, digits);
         ++numbers;
-        const double value = io::parse_loose_number(word).value;
         are_shortest = are_shortest && is_shortest_of_float(value);
-        const double of_float = row_of(Precision::float32).round(value);
-        are_of_floats =
-            are_of_floats && std::abs(value - of_float) <= 0.51 * std::pow(10.0, exponent - after);
         are_whole = are_whole && value == std::trunc(value);
         const double halves = std::ldexp(value, places);
         if (halves == std::trunc(halves) && !(has_exponent && digits > 1)) return;
@@ -76,6 +82,10 @@ struct DigitCount {
     }
 
     static constexpr std::int64_t certain = 4;
+    static constexpr int most_of_float = 9;  // float64 needs up to 17
+
+    /// One long number does not make an array float64: what most numbers say is its type.
+    bool are_floats() const { return 4 * doubles <= floats; }
 
     /// How many digits more are missing if the numbers were rounded to `significant` digits than if
     /// they were rounded to `decimals`. A digit that is left out is 0, which is one chance in ten.
@@ -99,14 +109,14 @@ private:
     }
 };
 
-DigitCount digits_in(std::string_view text) {
+DigitCount digits_in(std::string_view text, bool of_floats = false) {
     constexpr std::string_view of_numbers = "0123456789+-.eE";
     DigitCount count;
     for (std::size_t at = 0; at < text.size();) {
         const std::size_t begin = text.find_first_of("0123456789", at);
         if (begin == std::string_view::npos) break;
         const std::size_t end = std::min(text.find_first_not_of(of_numbers, begin), text.size());
-        count.add(text.substr(begin, end - begin));
+        count.add(text.substr(begin, end - begin), of_floats);
         at = end;
     }
     return count;
@@ -115,11 +125,11 @@ DigitCount digits_in(std::string_view text) {
 }  // namespace
 
 TextNumbers text_numbers(std::string_view text) {
-    const DigitCount count = digits_in(text);
-    // float32 needs up to 9 digits, float64 up to 17.
-    constexpr int most_of_float = 9, few = 7, most_of_double = 15;
+    DigitCount count = digits_in(text);
+    const bool are_floats = count.are_floats();
+    if (are_floats && count.doubles != 0) count = digits_in(text, true);
+    constexpr int few = 7, most_of_double = 15;
     TextNumbers numbers;
-    const bool are_floats = count.significant <= most_of_float || count.are_of_floats;
     numbers.type = are_floats ? Precision::float32 : Precision::float64;
     const int least = count.are_whole ? 2 : 1;  // 1.0 may be exact
     const bool are_printed_alike =
@@ -129,7 +139,10 @@ TextNumbers text_numbers(std::string_view text) {
     const std::int64_t evidence = count.evidence_of_decimals();
     const bool are_few =
         count.significant <= few || !count.are_shortest || evidence >= DigitCount::certain;
-    if (are_rounded && are_few && count.significant <= most_of_double)
+    // As %.9g prints it, float32 is known exactly.
+    const bool are_exact =
+        are_floats && evidence <= 0 && count.significant == DigitCount::most_of_float;
+    if (are_rounded && are_few && !are_exact && count.significant <= most_of_double)
         numbers.printed =
             PrintedDigits{count.decimals, evidence > 0 ? PrintedDigits::all : count.significant};
     return numbers;

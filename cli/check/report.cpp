@@ -21,12 +21,6 @@ namespace {
 
 using nlohmann::ordered_json;
 
-std::string brief_number(double value, int digits = 3) {
-    if (std::isnan(value)) return "NaN";
-    if (std::isinf(value)) return value > 0 ? "Infinity" : "-Infinity";
-    return io::general_text(value, digits);
-}
-
 /// A number from 0.
 std::string size_of_error(double value) {
     return std::isinf(value) ? "inf" : brief_number(value);
@@ -67,7 +61,7 @@ std::string remarks_on(const ArrayJudgement& array, const GivenArray& given) {
     std::string text;
     const std::string name(array_name(array));
     if (given.name != name) text += name + ": named " + io::printable(given.name) + " there\n";
-    if (!array.axes.empty())
+    if (!array.axes.empty() && !array.is_right_if_transposed)
         text += name + ": its axes are read as (" + io::comma_list(array.axes) + ")\n";
     if (array.type != given.type)
         text += concat(name, ": judged as ", row_of(array.type).name, ", stored as ",
@@ -87,6 +81,7 @@ std::string remarks_on(const ArrayJudgement& array, const GivenArray& given) {
                                          " times the expected noise"
                                    : "; judged by the worst case alone",
                        "\n");
+    if (array.where) text += name + ": " + wrong_text(array) + "\n";
     if (!array.finding.empty()) text += name + ": " + array.finding + "\n";
     return text;
 }
@@ -148,6 +143,13 @@ std::string matches_text(const std::vector<Match>& matches) {
     return text;
 }
 
+/// Whether every wrong array is right if transposed, which is no convention of the search.
+bool is_explained(const ProgramJudgement& program) {
+    return std::all_of(program.arrays.begin(), program.arrays.end(), [](const auto& array) {
+        return array.verdict != Verdict::wrong || array.is_right_if_transposed;
+    });
+}
+
 std::string text_of_program(const ProgramJudgement& program, std::size_t columns) {
     std::string text = io::one_line(program.path) + ": " +
                        std::string(name_of(verdict_names, program.verdict)) + "\n" +
@@ -156,7 +158,8 @@ std::string text_of_program(const ProgramJudgement& program, std::size_t columns
         text += remarks_on(program.arrays[i], program.given[i]);
     const std::string others = io::comma_list(program.not_compared);
     if (!others.empty()) text += "not compared: " + io::one_line(others) + "\n";
-    if (program.is_searched && program.verdict == Verdict::wrong)
+    if (program.is_searched && program.verdict == Verdict::wrong &&
+        !(program.matches.empty() && is_explained(program)))
         text += matches_text(program.matches);
     return text;
 }
@@ -175,11 +178,6 @@ std::string ranking_of(const std::vector<ProgramJudgement>& ranked) {
 /// A number, or null where it is not finite.
 ordered_json finite_or_null(double value) {
     return std::isfinite(value) ? ordered_json(value) : ordered_json();
-}
-
-/// An element: infinities and NaN as in results.
-ordered_json element_json(double value) {
-    return std::isfinite(value) ? ordered_json(value) : ordered_json(brief_number(value));
 }
 
 ordered_json json_of_array(const ArrayJudgement& array, const GivenArray& given) {
@@ -206,7 +204,8 @@ ordered_json json_of_array(const ArrayJudgement& array, const GivenArray& given)
         {"theirs", given.name},
         {"axes", or_null(array.axes)},
         {"decimals", nullptr},
-        {"finding", or_null(array.finding)}};
+        {"finding", or_null(array.finding)},
+        {"wrong", array.where ? wrong_json(*array.where) : ordered_json()}};
     if (array.first) {
         entry["first"] = array.first->index;
         entry["found"] = element_json(array.first->theirs);
@@ -245,6 +244,16 @@ ordered_json json_of_program(const ProgramJudgement& program) {
 }
 
 }  // namespace
+
+std::string brief_number(double value, int digits) {
+    if (std::isnan(value)) return "NaN";
+    if (std::isinf(value)) return value > 0 ? "Infinity" : "-Infinity";
+    return io::general_text(value, digits);
+}
+
+ordered_json element_json(double value) {
+    return std::isfinite(value) ? ordered_json(value) : ordered_json(brief_number(value));
+}
 
 std::string search_progress_text(std::size_t changes, std::size_t done, std::size_t of) {
     const std::string kind = changes == 1   ? "single changes"

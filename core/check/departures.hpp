@@ -25,6 +25,8 @@ struct Alternative {
     std::size_t max_changes = 3;  ///< in a match that has this one
     /// Alternatives of one convention combine if they change different settings.
     std::size_t setting = 0;
+    /// Another convention that it changes in the same step, which has `words`.
+    const ConventionRow* also = nullptr;
 };
 
 /// The alternatives of one convention to a question's own.

@@ -143,10 +143,30 @@ std::string alignment_flag(const Problem& problem, const Conventions& found) {
                                                                     : "";
 }
 
+bool hides_keys(std::int64_t side, const Problem& problem) {
+    return side >= 0 && side + 1 < as_signed(problem.plan.kv_len);
+}
+
+void without_window(Conventions& c) {
+    c.band.left = c.band.right = -1;
+    c.band.window_offset.clear();
+}
+
 void causal_masks(Alternatives& to) {
-    const bool causal = to.problem.asked.band.causal;
+    const BandConvention& band = to.problem.asked.band;
+    const bool causal = band.causal;
     to.asked(causal ? "on" : "off");
     to.set(causal ? "off" : "on", &Conventions::band, &BandConvention::causal, !causal);
+    // Programs without any mask are more usual than those with an unusual one that hides nothing.
+    if (causal && (hides_keys(band.left, to.problem) || hides_keys(band.right, to.problem))) {
+        to.add("off", [](auto& c) {
+            c.band.causal = false;
+            without_window(c);
+        });
+        const std::vector<ConventionRow>& rows = convention_rows();
+        to.list.back().also = &*std::find_if(
+            rows.begin(), rows.end(), [](const auto& row) { return row.name == "window_left"; });
+    }
     for (const bool later : {false, true})
         to.add(later ? "later keys only" : "the query's position and later keys", [=](auto& c) {
             c.band.causal = c.band.causal_reversed = true;
@@ -185,6 +205,7 @@ void add_sides(Alternatives& to, std::int64_t BandConvention::*side, const Sizes
 void left_windows(Alternatives& to) {
     const std::int64_t left = to.problem.asked.band.left, right = to.problem.asked.band.right;
     if (left < 0) return add_sides(to, &BandConvention::left, {}, {});
+    to.add("", without_window);
     Sizes pairs{left / 2, (left - 1) / 2, (left + 1) / 2, 2 * left, 2 * left + 1};
     if (right >= 0) pairs.insert(pairs.end(), {right, left + right});
     pairs.push_back(0);

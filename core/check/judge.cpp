@@ -46,9 +46,11 @@ struct Judge::Tally {
     bool is_rounded_once = true;  // each is the nearest number of the type
     Range theirs, truth;
 
-    static Tally of(const Element& x, double bound, bool is_right, std::size_t offset) {
+    static Tally of(const JudgedElement& element) {
+        const Element x{element.theirs, element.truth};
         Tally one;
         one.count = 1;
+        one.is_rounded_once = element.is_nearest;
         one.zeros = x.theirs == 0 ? 1 : 0;
         one.nan = std::isnan(x.theirs) && !std::isnan(x.truth) ? 1 : 0;
         one.infinite = std::isinf(x.theirs) && !std::isinf(x.truth) ? 1 : 0;
@@ -56,12 +58,13 @@ struct Judge::Tally {
         one.theirs = {x.theirs, x.theirs};
         one.truth = {x.truth, x.truth};
         one.at_first = one.at_max = x;
-        if (!is_right) one.first = offset;
+        if (!element.is_right) one.first = element.offset;
         if (!std::isfinite(x.theirs) || !std::isfinite(x.truth)) return one;
         one.finite = 1;
         one.max_abs = std::abs(x.theirs - x.truth);
         one.sum_of_squares = one.max_abs * one.max_abs;
-        if (one.max_abs > 0) one.bound = bound == 0 ? HUGE_VAL : one.max_abs / bound;
+        if (one.max_abs > 0)
+            one.bound = element.bound == 0 ? HUGE_VAL : one.max_abs / element.bound;
         return one;
     }
 
@@ -140,15 +143,20 @@ const Evaluator& Judge::evaluator(Precision type) {
     return evaluators_.try_emplace(type, problem_, type).first->second;
 }
 
+std::size_t Judge::items(ArrayId array) const {
+    const std::array<std::size_t, 4> shape = shape_of_all_axes(problem_.plan, array);
+    return shape[0] * shape[2];
+}
+
 /// Rows of all heads of a query are neighbours: candidates keep what these have in common.
-Judge::Tally Judge::tally(const GivenArray& given, const Layout& layout, Precision type) {
+void Judge::visit(const GivenArray& given, const Layout& layout, Precision type,
+                  FunctionRef<void(std::size_t item, const JudgedElement&)> take) {
     const auto [batch, heads, rows, columns] = shape_of_all_axes(problem_.plan, given.id);
     const std::vector<std::size_t>* const chosen = problem_.plan.shown.chosen(given.id);
     const Evaluator& shared = evaluator(type);
     std::vector<std::optional<Candidate>> of_worker(pool_.threads());
-    std::vector<Tally> tallies(batch * rows);
     const auto compare = [&](Candidate& candidate, const std::array<std::size_t, 3>& at,
-                             Tally& tally) {
+                             std::size_t item) {
         const std::size_t head = chosen == nullptr ? at[1] : (*chosen)[at[1]];
         const Numbers numbers = candidate.row(given.id, at[0], head, at[2]);
         const Numbers* const weights =
@@ -162,24 +170,30 @@ Judge::Tally Judge::tally(const GivenArray& given, const Layout& layout, Precisi
             if (weights != nullptr) {
                 const bool is_right = is_right_key(theirs, truth, *weights) &&
                                       (theirs < 0 || keys.insert(theirs).second);
-                tally.add(Tally::of({is_right ? truth : theirs, truth}, 0, is_right, offset));
+                take(item, {offset, is_right ? truth : theirs, truth, 0, is_right, is_right});
                 continue;
             }
             const double bound = tolerance_ ? tolerance_->atol + tolerance_->rtol * std::abs(truth)
                                             : numbers.bound(c, theirs) +
                                                   (given.printed ? given.printed->error(truth) : 0);
-            Tally one = Tally::of({theirs, truth}, bound, is_within(theirs, truth, bound), offset);
-            one.is_rounded_once = one.max_abs <= nearest.at(truth);
-            tally.add(one);
+            // Of what is not finite, this says nothing.
+            const bool is_nearest = !(std::abs(theirs - truth) > nearest.at(truth));
+            take(item, {offset, theirs, truth, bound, is_within(theirs, truth, bound), is_nearest});
         }
     };
-    pool_.run(tallies.size(),
-              [&, heads = heads, rows = rows](std::size_t item, std::size_t worker) {
-                  std::optional<Candidate>& candidate = of_worker[worker];
-                  if (!candidate) candidate.emplace(shared, problem_.asked, true);
-                  for (std::size_t head = 0; head < heads; ++head)
-                      compare(*candidate, {item / rows, head, item % rows}, tallies[item]);
-              });
+    pool_.run(batch * rows, [&, heads = heads, rows = rows](std::size_t item, std::size_t worker) {
+        std::optional<Candidate>& candidate = of_worker[worker];
+        if (!candidate) candidate.emplace(shared, problem_.asked, true);
+        for (std::size_t head = 0; head < heads; ++head)
+            compare(*candidate, {item / rows, head, item % rows}, item);
+    });
+}
+
+Judge::Tally Judge::tally(const GivenArray& given, const Layout& layout, Precision type) {
+    std::vector<Tally> tallies(items(given.id));
+    visit(given, layout, type, [&](std::size_t item, const JudgedElement& element) {
+        tallies[item].add(Tally::of(element));
+    });
     Tally all;
     for (const Tally& tally : tallies) all.add(tally);
     return all;
@@ -263,14 +277,33 @@ double Judge::error_of_factors(ArrayId array, Precision type) {
 /// one is right or far nearer.
 ArrayJudgement Judge::best_layout(const GivenArray& given, const std::vector<Layout>& layouts,
                                   Precision type) {
-    ArrayJudgement best = judge_as(given, layouts.front(), type);
+    const auto judged = [&](const Layout& layout) {
+        ArrayJudgement judgement = judge_as(given, layout, type);
+        if (!layout.is_transposed || judgement.verdict == Verdict::wrong) return judgement;
+        judgement.verdict = Verdict::wrong;
+        judgement.is_right_if_transposed = true;
+        judgement.finding =
+            concat("right if transposed: its axes are ", axes_text(layout.axes), ", those of attn ",
+                   axes_text(own_axes(problem_.plan, given.id)));
+        return judgement;
+    };
+    ArrayJudgement best = judged(layouts.front());
     constexpr double far = 0.01;
-    for (std::size_t i = 1; i < layouts.size() && best.verdict == Verdict::wrong; ++i) {
-        ArrayJudgement other = judge_as(given, layouts[i], type);
+    for (std::size_t i = 1;
+         i < layouts.size() && best.verdict == Verdict::wrong && !best.is_right_if_transposed;
+         ++i) {
+        ArrayJudgement other = judged(layouts[i]);
+        if (other.is_right_if_transposed && !best.layout->is_transposed) {
+            // Its numbers are those of the order that it was expected in.
+            best.is_right_if_transposed = true;
+            best.finding = std::move(other.finding);
+            continue;
+        }
         const bool is_unusual = best.layout->ends_with_columns() && !layouts[i].ends_with_columns();
         const double nearer = best.axes.empty() || is_unusual ? far : 1;
         const bool is_nearer = other.unlike <= best.unlike && other.rms < nearer * best.rms;
-        if (other.verdict != Verdict::wrong || is_nearer) best = std::move(other);
+        if (other.verdict != Verdict::wrong || other.is_right_if_transposed || is_nearer)
+            best = std::move(other);
     }
     return best;
 }
@@ -279,30 +312,26 @@ ArrayJudgement Judge::judge(const GivenArray& given) {
     const std::vector<Layout> layouts = layouts_of(problem_.plan, given.id, given.shape);
     if (layouts.empty()) {
         ArrayJudgement judgement{.id = given.id, .type = given.type};
-        judgement.finding = "shape " + shape_text(given.shape) + " does not fit " +
-                            shape_text(problem_.plan.shape_of(given.id));
-        // nn.MultiheadAttention returns the mean over the heads by default.
-        Plan averaged = problem_.plan;
-        averaged.shown.average_heads = true;
-        if (averaged.shown.averages(given.id) &&
-            !layouts_of(averaged, given.id, given.shape).empty())
-            judgement.finding += "; as the mean over the heads it fits --average-heads";
+        judgement.finding = unfit_text(problem_.plan, given.id, given.shape);
         return judgement;
     }
     // From the strictest type on: that of its file, that of arrays before it, and the one that its
     // numbers were evidently rounded to.
-    std::vector<Precision> types{given.type};
-    if (!given.type_is_certain && !tolerance_) {
-        types.push_back(coarsest_);
-        if (!holds_keys(given.id)) types.push_back(evident_type(given.values, given.type));
+    ArrayJudgement judgement = best_layout(given, layouts, given.type);
+    const bool may_be_smaller = judgement.verdict == Verdict::wrong &&
+                                !judgement.is_right_if_transposed && !given.type_is_certain &&
+                                !tolerance_;
+    if (may_be_smaller) {
+        std::vector<Precision> types{coarsest_};
+        if (const auto evident = evident_type(given, layouts)) types.push_back(*evident);
         std::sort(types.begin(), types.end(),
                   [](Precision a, Precision b) { return row_of(a).unit < row_of(b).unit; });
-        types.erase(types.begin(), std::find(types.begin(), types.end(), given.type));
-        types.erase(std::unique(types.begin(), types.end()), types.end());
+        for (const Precision type : types)
+            if (judgement.verdict == Verdict::wrong &&
+                row_of(type).unit > row_of(judgement.type).unit)
+                judgement = best_layout(given, layouts, type);
     }
-    ArrayJudgement judgement = best_layout(given, layouts, types.front());
-    for (std::size_t i = 1; i < types.size() && judgement.verdict == Verdict::wrong; ++i)
-        judgement = best_layout(given, layouts, types[i]);
+    locate(judgement, given);
     if (row_of(judgement.type).unit > row_of(coarsest_).unit) coarsest_ = judgement.type;
     return judgement;
 }

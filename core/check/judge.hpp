@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "core/base/function_ref.hpp"
 #include "core/base/thread_pool.hpp"
 #include "core/check/evaluate.hpp"
 #include "core/check/problem.hpp"
@@ -36,10 +37,33 @@ struct CheckTolerance {
     double atol = 0, rtol = 0;
 };
 
+/// An element of another program's array, and what is expected there.
+struct JudgedElement {
+    std::size_t offset;  ///< in theirs
+    double theirs, truth, bound;
+    bool is_right;
+    bool is_nearest;  ///< theirs is the number of the type that is nearest to the truth
+};
+
 /// An element that is not within its bound.
 struct Departure {
     std::vector<std::size_t> index;  ///< in the array as the other program has it
     double theirs = 0, truth = 0;
+};
+
+/// Where an array is wrong, in the axes of the other program.
+struct WrongElements {
+    struct Side {
+        std::string axis;  ///< empty: of size 1
+        std::size_t first, last, size;
+    };
+    std::size_t count = 0, of = 0;
+    std::vector<Side> box;           ///< the smallest that holds all of them
+    std::size_t zeros = 0, nan = 0;  ///< of the wrong ones
+    /// The number that most of them are, and how many: they were never written, or filled with it.
+    double common = 0;
+    std::size_t alike = 0;
+    std::optional<Departure> largest = {};  ///< among those that are finite on both sides
 };
 
 struct ArrayJudgement {
@@ -59,6 +83,9 @@ struct ArrayJudgement {
     std::optional<double> noise = {};
     std::string finding = {};           ///< "constant", "NaN where ..."; or empty
     std::optional<Layout> layout = {};  ///< empty: no shape fits, and all numbers above are 0
+    /// It is wrong, but would be right with rows and columns exchanged.
+    bool is_right_if_transposed = false;
+    std::optional<WrongElements> where = {};  ///< of `judge` and `locate`
 };
 
 /// Judges arrays in the order of computation: an array is expected to be no better than the type
@@ -71,6 +98,8 @@ public:
     ArrayJudgement judge(const GivenArray& given);
     /// By this layout and type.
     ArrayJudgement judge_as(const GivenArray& given, const Layout& layout, Precision type);
+    /// Of a wrong array whose shape fits, sets `where`.
+    void locate(ArrayJudgement& judgement, const GivenArray& given);
 
     /// See error_of_rounded_factors.
     double error_of_factors(ArrayId array, Precision type);
@@ -86,6 +115,14 @@ private:
 
     ArrayJudgement best_layout(const GivenArray& given, const std::vector<Layout>& layouts,
                                Precision type);
+    /// The elements of an item, (batch, row), are passed on by one thread.
+    void visit(const GivenArray& given, const Layout& layout, Precision type,
+               FunctionRef<void(std::size_t item, const JudgedElement&)> take);
+    std::size_t items(ArrayId array) const;
+    /// The smaller type that the numbers were evidently rounded to, if there is one.
+    std::optional<Precision> evident_type(const GivenArray& given,
+                                          const std::vector<Layout>& layouts);
+    bool is_rounded_to(Precision type, const GivenArray& given, const Layout& layout);
     Tally tally(const GivenArray& given, const Layout& layout, Precision type);
     bool is_exact(const GivenArray& given, const Layout& layout, Precision type,
                   const Tally& found);

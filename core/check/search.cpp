@@ -316,12 +316,16 @@ private:
         const Conventions conventions = changed_by(found.changes);
         Match match{{}, found.fit.ulp};
         for (const std::size_t index : found.changes) {
-            const auto& [convention, asked, words, change, max_changes, setting] = options_[index];
-            const auto words_of = convention->words;
-            match.changes.push_back({convention,
-                                     words_of == nullptr ? asked : words_of(problem_.asked),
-                                     words_of == nullptr ? words : words_of(conventions),
-                                     convention->flag(problem_, conventions)});
+            const Alternative& one = options_[index];
+            const auto add = [&](const ConventionRow* convention) {
+                const auto words_of = convention->words;
+                match.changes.push_back({convention,
+                                         words_of == nullptr ? one.asked : words_of(problem_.asked),
+                                         words_of == nullptr ? one.found : words_of(conventions),
+                                         convention->flag(problem_, conventions)});
+            };
+            add(one.convention);
+            if (one.also != nullptr) add(one.also);
         }
         return match;
     }

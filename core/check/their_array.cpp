@@ -1,11 +1,14 @@
 #include "core/check/their_array.hpp"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <cstdint>
+#include <functional>
 #include <numeric>
 #include <utility>
+
+#include "core/base/error.hpp"
+#include "core/base/tensor.hpp"
 
 namespace attn {
 namespace {
@@ -66,11 +69,15 @@ std::vector<std::size_t> grouped(const std::vector<LayoutAxis>& axes,
 Layout layout_of(const std::vector<LayoutAxis>& axes, const std::vector<std::size_t>& order,
                  const std::vector<std::size_t>& groups) {
     Layout layout;
+    bool has_rows = false;
     std::size_t stride = 1;
     for (auto at = order.rbegin(); at != order.rend(); ++at) {
         const LayoutAxis& axis = axes[*at];
         layout.parts.push_back({axis.place, axis.step, axis.size, stride});
         stride *= axis.size;
+        // In order from the last axis on, so that columns are first as a rule.
+        has_rows = has_rows || axis.place == 2;
+        if (axis.place == 3 && axis.step == 1) layout.is_transposed = has_rows;
     }
     std::size_t next = 0;
     for (const std::size_t count : groups) {
@@ -80,12 +87,6 @@ Layout layout_of(const std::vector<LayoutAxis>& axes, const std::vector<std::siz
         layout.axes.push_back(std::move(name));
     }
     return layout;
-}
-
-/// The bits of a number's significand up to the last that is 1.
-int significant_bits(double value) {
-    const std::uint64_t fraction = std::bit_cast<std::uint64_t>(value) << 12U;
-    return fraction == 0 ? 1 : 53 - (std::countr_zero(fraction) - 12);
 }
 
 }  // namespace
@@ -137,36 +138,73 @@ std::vector<Layout> layouts_of(const Plan& plan, ArrayId array,
     const bool has_split = array == "context_vectors" && !*plan.config.out_proj &&
                            !plan.shown.separate_heads && plan.heads > 1;
     if (has_split) add_orders(axes_of_array(plan, array, true), true);
+    // Programs store the weights of projections either way.
+    if (array.row().is_parameter())
+        for (Layout& layout : layouts) layout.is_transposed = false;
     const bool has_own = !layouts.empty() && layouts.front().axes.empty();
-    std::stable_partition(layouts.begin() + (has_own ? 1 : 0), layouts.end(),
-                          [](const Layout& layout) { return layout.ends_with_columns(); });
+    std::stable_sort(layouts.begin() + (has_own ? 1 : 0), layouts.end(),
+                     [](const Layout& a, const Layout& b) { return a.rank() < b.rank(); });
     return layouts;
 }
 
-/// By chance, other numbers have so many bits of 0 once in 256 arrays.
-constexpr int enough_zeros = 8;
+std::vector<std::string> own_axes(const Plan& plan, ArrayId array) {
+    const std::vector<std::string_view> names = plan.axes_of(array);
+    const Shape shape = plan.shape_of(array);
+    std::vector<std::string> axes;
+    for (std::size_t i = 0; i < names.size(); ++i)
+        if (shape[i] != 1) axes.emplace_back(names[i]);
+    return axes;
+}
 
-Precision evident_type(const std::vector<double>& values, Precision stored) {
-    // bfloat16 first: few numbers of float16 fit it by chance, but most of bfloat16 fit float16.
-    for (const Precision precision :
-         {Precision::bfloat16, Precision::float16, Precision::float32}) {
-        const PrecisionRow& type = row_of(precision);
-        if (type.unit <= row_of(stored).unit) break;
-        if (!holds_all(type, values)) continue;
-        // Numbers that any type has, as 0, 1 and 0.75, prove nothing. An integer of the type has as
-        // many bits of 0 at its end as it has more bits than the type.
-        const int digits = -std::ilogb(type.unit);
-        int zeros = 0, count = 0;
-        for (const double x : values) {
-            if (!std::isfinite(x) || significant_bits(x) <= digits - 4) continue;
-            const int of_number = x == std::trunc(x) ? std::ilogb(x) + 1 - digits : enough_zeros;
-            if (of_number <= 0) continue;
-            zeros = std::min(zeros + of_number, enough_zeros);
-            ++count;
-        }
-        if (count >= 2 && zeros >= enough_zeros) return precision;
+std::string axes_text(const std::vector<std::string>& axes) {
+    std::string text;
+    for (const std::string& axis : axes) text += (text.empty() ? "" : ", ") + axis;
+    return "(" + text + ")";
+}
+
+std::string unfit_text(const Plan& plan, ArrayId array, const std::vector<std::size_t>& shape) {
+    std::string text =
+        "shape " + shape_text(shape) + " does not fit " + shape_text(plan.shape_of(array));
+    // The axis that has fewer entries is not merged with another.
+    const auto fits = [&](const Plan& other, std::string_view axis) {
+        const std::vector<Layout> layouts = layouts_of(other, array, shape);
+        return std::any_of(layouts.begin(), layouts.end(), [&](const Layout& layout) {
+            return layout.axes.empty() || axis.empty() ||
+                   std::find(layout.axes.begin(), layout.axes.end(), axis) != layout.axes.end();
+        });
+    };
+    const auto product = [](const auto& sizes) {
+        return std::accumulate(sizes.begin(), sizes.end(), std::size_t{1}, std::multiplies<>());
+    };
+    // How many of `all` the array has, if it differs in nothing else.
+    const auto part_of = [&](std::size_t all) {
+        return product(shape) * all / product(shape_of_all_axes(plan, array));
+    };
+    Plan fewer = plan;
+    fewer.rows = part_of(plan.rows);
+    if (fewer.rows > 0 && fewer.rows < plan.rows &&
+        fits(fewer, fewer.rows == 1 ? "" : axis_name(array.row().axes[2]))) {
+        const std::size_t begin = plan.first_query, end = begin + plan.rows;
+        text += concat("; if it has the first rows, expected --rows ", begin, ":",
+                       begin + fewer.rows, "; the last, --rows ", end - fewer.rows, ":", end);
     }
-    return stored;
+    fewer = plan;
+    std::string heads;
+    const std::size_t count = plan.shown.heads.empty() ? part_of(plan.heads) : plan.heads;
+    for (std::size_t head = 0; head < count && count < plan.heads; ++head) {
+        fewer.shown.heads.push_back(head);
+        fewer.shown.key_heads.push_back(head / (plan.heads / plan.kv_heads));
+        heads += concat(heads.empty() ? "" : ",", head);
+    }
+    if (!heads.empty() && plan.shown.with_heads && fits(fewer, ""))
+        text += concat("; if it has the first ", count == 1 ? "head" : "heads",
+                       ", expected --head ", heads);
+    // nn.MultiheadAttention returns the mean over the heads by default.
+    fewer = plan;
+    fewer.shown.average_heads = true;
+    if (fewer.shown.averages(array) && fits(fewer, ""))
+        text += "; as the mean over the heads it fits --average-heads";
+    return text;
 }
 
 TheirArray in_layout(const GivenArray& given, const Layout& layout, const Plan& plan,

@@ -51,11 +51,16 @@ struct Layout {
     std::vector<Part> parts;
     /// The names of their axes, "tokens", "heads * d_k"; empty if they are attn's.
     std::vector<std::string> axes;
+    /// Whether columns come before rows: keys before queries, or d_v before tokens. Such an array
+    /// is the transpose of attn's, and not another order of the batch, the heads and the rows.
+    bool is_transposed = false;
 
     std::size_t offset(const std::array<std::size_t, 4>& index) const;
 
     /// Whether the last axis is that of attn's columns, as programs nearly always have it.
     bool ends_with_columns() const { return !parts.empty() && parts.front().place == 3; }
+    /// Common orders are below others.
+    int rank() const { return is_transposed ? 2 : ends_with_columns() ? 0 : 1; }
 };
 
 /// (batch, heads, rows, columns) of an array as the answer to the question has it, with all axes;
@@ -65,12 +70,17 @@ std::array<std::size_t, 4> shape_of_all_axes(const Plan& plan, ArrayId array);
 
 /// All ways to read an array of this shape as attn's: axes in any order, neighbours merged, with
 /// more or fewer axes of size 1. attn's own order is first, if it fits, then those that end with
-/// columns. Empty: none fits.
+/// columns; transposed ones are last. Empty: none fits.
 std::vector<Layout> layouts_of(const Plan& plan, ArrayId array,
                                const std::vector<std::size_t>& shape);
 
-/// The smaller type that the numbers of an array were evidently rounded to, or `stored`.
-Precision evident_type(const std::vector<double>& values, Precision stored);
+/// The names of attn's own axes, without those of size 1, and any axes as "(heads, q_len)".
+std::vector<std::string> own_axes(const Plan& plan, ArrayId array);
+std::string axes_text(const std::vector<std::string>& axes);
+
+/// That an array of this shape does not fit, and the flags with which it would: fewer rows, fewer
+/// heads, or their mean.
+std::string unfit_text(const Plan& plan, ArrayId array, const std::vector<std::size_t>& shape);
 
 /// An array in attn's layout.
 struct TheirArray {

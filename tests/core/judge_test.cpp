@@ -131,6 +131,10 @@ std::vector<double> transposed(const std::vector<double>& values,
     return moved;
 }
 
+bool has_columns(const Plan& plan, ArrayId id) {
+    return shape_of_all_axes(plan, id)[3] > 1;
+}
+
 GivenArray given_array(ArrayId id, std::vector<std::size_t> shape, std::vector<double> values,
                        Precision type) {
     GivenArray given{id, std::string(id.row().name), std::move(shape), std::move(values), type};
@@ -156,7 +160,8 @@ TEST_CASE("judge: within the bound an array is right, and one element beyond it 
                 const bool is_weight = id.row().is_parameter();
                 const std::set<std::size_t> sizes(shape.begin(), shape.end());
                 if (random() % 2 == 0 && !is_weight && sizes.size() == shape.size())
-                    std::shuffle(order.begin(), order.end(), random);
+                    std::shuffle(order.begin(), order.end() - (has_columns(plan, id) ? 1 : 0),
+                                 random);
                 std::vector<std::size_t> their_shape;
                 for (const std::size_t axis : order) their_shape.push_back(shape[axis]);
                 const auto judged = [&](const std::vector<double>& values) {
@@ -231,8 +236,8 @@ TEST_CASE("judge: what is evidently no result is named") {
     const ArrayJudgement mean = question.judge.judge(
         given_array(id, {2, 5, 7}, std::vector<double>(70, 0), Precision::float32));
     CHECK(mean.finding ==
-          "shape (2, 5, 7) does not fit (2, 4, 5, 7); as the mean over the heads it fits "
-          "--average-heads");
+          "shape (2, 5, 7) does not fit (2, 4, 5, 7); if it has the first head, expected --head 0; "
+          "as the mean over the heads it fits --average-heads");
 }
 
 TEST_CASE("judge: axes in any order, merged, or with others of size 1 are recognised and named") {
@@ -253,8 +258,106 @@ TEST_CASE("judge: axes in any order, merged, or with others of size 1 are recogn
     CHECK(axes({0, 2, 1, 3}, {2, 5, 4, 6}) == Words{"batch", "q_len", "heads", "d_v"});
     CHECK(axes({0, 2, 1, 3}, {2, 5, 24}) == Words{"batch", "q_len", "heads * d_v"});
     CHECK(axes({0, 1, 2, 3}, {8, 5, 6}) == Words{"batch * heads", "q_len", "d_v"});
-    CHECK(axes({3, 2, 1, 0}, {6, 5, 4, 2}) == Words{"d_v", "q_len", "heads", "batch"});
+    CHECK(axes({2, 3, 1, 0}, {5, 6, 4, 2}) == Words{"q_len", "d_v", "heads", "batch"});
     CHECK(axes({0, 1, 2, 3}, {240}) == Words{"batch * heads * q_len * d_v"});
+}
+
+TEST_CASE("judge: what is right only if transposed is wrong, at every shape and in every order") {
+    std::size_t checked = 0;
+    for (const std::size_t keys : {5U, 7U})
+        for (const std::size_t columns : {5U, 6U}) {
+            Operands operands;
+            operands.query = test::random_array({2, 4, 5, 3}, 2, 1);
+            operands.key = test::random_array({2, 4, keys, 3}, 2, 2);
+            operands.value = test::random_array({2, 4, keys, columns}, 2, 3);
+            Judged question(settings_of(Mode::sdpa), operands);
+            for (const char* name : {"attention_weights", "context_vectors"}) {
+                const ArrayId id(name);
+                const std::vector<std::size_t> shape{
+                    2, 4, 5, name == std::string("attention_weights") ? keys : columns};
+                const ExactArray exact = exact_array(question.problem, id, Precision::float32);
+                std::vector<std::size_t> order{0, 1, 2, 3};
+                do {
+                    std::vector<std::size_t> their_shape;
+                    for (const std::size_t axis : order) their_shape.push_back(shape[axis]);
+                    const ArrayJudgement judgement = question.judge.judge(
+                        given_array(id, their_shape, transposed(exact.value, shape, order),
+                                    Precision::float32));
+                    const auto place = [&](std::size_t axis) {
+                        return std::find(order.begin(), order.end(), axis) - order.begin();
+                    };
+                    const bool is_transpose = place(3) < place(2);
+                    CAPTURE(judgement.finding);
+                    CHECK((judgement.verdict == Verdict::wrong) == is_transpose);
+                    CHECK(judgement.is_right_if_transposed == is_transpose);
+                    CHECK(judgement.finding.starts_with("right if transposed: its axes are (") ==
+                          is_transpose);
+                    ++checked;
+                } while (std::next_permutation(order.begin(), order.end()));
+            }
+        }
+    CHECK(checked == 192);
+}
+
+TEST_CASE("judge: where an array is wrong") {
+    std::mt19937 random(7);
+    Judged question(settings_of(Mode::sdpa), given_operands());
+    const ArrayId id("attention_weights");
+    const std::vector<std::size_t> shape{2, 4, 5, 7};
+    const ExactArray exact = exact_array(question.problem, id, Precision::float32);
+    const double nan = std::numeric_limits<double>::quiet_NaN();
+    for (int round = 0; round < 200; ++round) {
+        // A random box, filled with one number, or with errors.
+        std::vector<std::size_t> first, last;
+        for (const std::size_t size : shape) {
+            const std::size_t a = random() % size, b = random() % size;
+            first.push_back(std::min(a, b));
+            last.push_back(std::max(a, b));
+        }
+        const double fill = std::vector<double>{0, nan, -1, 0.5}[random() % 4];
+        const bool has_errors = random() % 3 == 0;
+        std::vector<std::size_t> order{0, 1, 2, 3};
+        std::shuffle(order.begin(), order.end() - 1, random);
+        std::vector<double> values = exact.value;
+        std::size_t count = 0;
+        double largest = -1;
+        for (std::size_t at = 0; at < values.size(); ++at) {
+            const std::vector<std::size_t> index = index_at(at, shape);
+            bool is_in = true;
+            for (std::size_t axis = 0; axis < 4; ++axis)
+                is_in = is_in && index[axis] >= first[axis] && index[axis] <= last[axis];
+            if (!is_in) continue;
+            ++count;
+            values[at] = has_errors ? values[at] + 1 + static_cast<double>(at) : fill;
+            if (std::isfinite(values[at]))
+                largest = std::max(largest, std::abs(values[at] - exact.value[at]));
+        }
+        std::vector<std::size_t> their_shape;
+        for (const std::size_t axis : order) their_shape.push_back(shape[axis]);
+        const ArrayJudgement judgement = question.judge.judge(
+            given_array(id, their_shape, transposed(values, shape, order), Precision::float32));
+        REQUIRE(judgement.verdict == Verdict::wrong);
+        REQUIRE(judgement.where.has_value());
+        const WrongElements& where = *judgement.where;
+        CHECK(where.count == count);
+        CHECK(where.of == values.size());
+        CHECK(where.zeros == (fill == 0 && !has_errors ? count : 0));
+        CHECK(where.nan == (std::isnan(fill) && !has_errors ? count : 0));
+        if (!has_errors) CHECK(where.alike == count);
+        // attn's own order is taken unless another one is far nearer.
+        const bool is_own = judgement.axes.empty();
+        const std::vector<std::string> names{"batch", "heads", "q_len", "kv_len"};
+        REQUIRE(where.box.size() == 4);
+        for (std::size_t axis = 0; axis < 4; ++axis) {
+            CHECK(where.box[axis].axis == names[is_own ? axis : order[axis]]);
+            CHECK(where.box[axis].first == first[order[axis]]);
+            CHECK(where.box[axis].last == last[order[axis]]);
+        }
+        CHECK(where.largest.has_value() == (largest >= 0));
+        if (where.largest)
+            CHECK(std::abs(where.largest->theirs - where.largest->truth) ==
+                  doctest::Approx(largest));
+    }
 }
 
 TEST_CASE("judge: a key of equal weight is right, another is not") {
