@@ -85,7 +85,8 @@ int run_check(const Args& args) {
     request.flags = std::move(asked);
     const bool is_request = !request.flags.has_mode;
     if (is_request) {
-        request.question = io::open_input_file(request.flags.input);
+        request.question = io::open_input_file(request.flags.input, nullptr,
+                                               {.expected = "a request, or one on each line"});
         if (holds_requests(*request.question)) return run_check_records(args, std::move(request));
     }
     request.json = is_json(args, false);

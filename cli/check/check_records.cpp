@@ -99,7 +99,8 @@ bool check_records(const io::InputFile& file, const CheckRequest& request) {
         throw Error(ErrorKind::usage, "--against " + request.against[1],
                     "requests of several lines are checked by one file; expected one --against");
     check_standard_input(request);
-    const io::InputFile theirs = io::open_input_file(request.against[0], io::ndjson_input);
+    const io::InputFile theirs = io::open_input_file(request.against[0], io::ndjson_input,
+                                                     {.expected = "a result on each line"});
     ResultLines results(theirs);
     ThreadPool pool;
     io::LoadedModels models;

@@ -107,7 +107,7 @@ private:
         const std::string name = own_name(array);
         for (const NamePair& pair : options_.names)
             if (pair.theirs == name || (pair.theirs == array.name) ||
-                (pair.theirs.empty() && view_.is_one_array()))
+                (pair.theirs.empty() && (view_.is_one_array() || name == pair.ours.row().name)))
                 return pair.ours;
         const auto is_said = [&](ArrayId ours) {
             return std::any_of(options_.names.begin(), options_.names.end(),
@@ -133,13 +133,17 @@ private:
             if (!exists(pair.ours))
                 throw Error(ErrorKind::usage, where, "the question has no ", ours,
                             "; expected an array that attn computes for it");
-            if (pair.theirs.empty() ? view_.is_one_array() : view_.find(pair.theirs) != nullptr)
+            const std::string& theirs = pair.theirs.empty() ? ours : pair.theirs;
+            if ((pair.theirs.empty() && view_.is_one_array()) || view_.find(theirs) != nullptr)
                 continue;
             const bool is_nameless = view_.is_one_array() && own_name(view_.arrays()[0]).empty();
             throw Error(ErrorKind::usage, where,
                         is_nameless ? "the array of " + view_.place() +
                                           " has no name; expected --names " + ours
                                     : "no such array in " + view_.place() + "; expected " +
+                                          (pair.theirs.empty()
+                                               ? "--names THEIRS=" + ours + " with one of "
+                                               : "") +
                                           listed_names(view_.arrays()));
         }
     }
@@ -218,7 +222,9 @@ private:
                 for (double& x : given.values) x = row_of(Precision::float32).round(x);
         }
         if (options_.type) given.type = *options_.type;
-        given.type_is_certain = options_.type.has_value();
+        // Integers of a binary file were not rounded to a smaller type.
+        const bool are_integers = numbers.integers && !view_.is_text() && !holds_keys(ours);
+        given.type_is_certain = options_.type.has_value() || are_integers;
         return given;
     }
 

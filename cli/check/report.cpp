@@ -143,7 +143,7 @@ std::string matches_text(const std::vector<Match>& matches) {
     return text;
 }
 
-/// Whether every wrong array is right if transposed, which is no convention of the search.
+/// Whether every wrong array is right if transposed: the search does not explain that.
 bool is_explained(const ProgramJudgement& program) {
     return std::all_of(program.arrays.begin(), program.arrays.end(), [](const auto& array) {
         return array.verdict != Verdict::wrong || array.is_right_if_transposed;

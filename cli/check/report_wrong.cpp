@@ -35,9 +35,8 @@ std::string values_text(const WrongElements& where) {
                           : concat(", ", count, " of them ", value);
     };
     const bool have_name = where.common == 0 || std::isnan(where.common);
-    const bool are_most = !have_name && where.alike > 1 && 2 * where.alike > where.count;
     return share(where.zeros, "0") + share(where.nan, "NaN") +
-           share(are_most ? where.alike : 0, brief_number(where.common));
+           share(have_name ? 0 : where.alike, brief_number(where.common));
 }
 
 }  // namespace
@@ -67,7 +66,7 @@ ordered_json wrong_json(const WrongElements& where) {
     ordered_json entry{{"count", where.count}, {"of", where.of},   {"box", std::move(box)},
                        {"zeros", where.zeros}, {"nan", where.nan}, {"alike", nullptr},
                        {"largest", nullptr}};
-    if (where.alike > 1)
+    if (where.alike != 0)
         entry["alike"] = {{"value", element_json(where.common)}, {"count", where.alike}};
     if (where.largest)
         entry["largest"] = {{"index", where.largest->index},

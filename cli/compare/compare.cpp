@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <map>
+#include <optional>
 #include <utility>
 
 #include <nlohmann/json.hpp>
@@ -17,6 +18,7 @@ namespace attn::cli {
 namespace {
 
 using io::InputFile;
+using io::ResultFile;
 using io::ResultView;
 
 bool has_failed(const InputFile& file) {
@@ -28,10 +30,10 @@ ResultView view_of(InputFile file) {
 }
 
 /// The id of each record as JSON; empty if one is missing or appears twice.
-std::vector<std::string> ids_of(const std::vector<InputFile>& files) {
+std::vector<std::string> ids_of(const ResultFile& file) {
     std::vector<std::string> ids;
-    for (const InputFile& file : files) {
-        const nlohmann::json id = io::head_member(file, "id");
+    for (std::size_t i = 0; i < file.size(); ++i) {
+        const nlohmann::json id = io::head_member(file.at(i), "id");
         ids.push_back(id.is_null() ? "" : id.dump());
     }
     std::vector<std::string> sorted = ids;
@@ -74,17 +76,16 @@ std::string records_text(std::size_t number, const char* what) {
 
 /// Compares the records of two batches, paired by id, or by position if one of the files lacks ids.
 /// The table has only the arrays that differ, and a line of counts; JSON has all compared arrays.
-bool compare_batches(std::vector<InputFile> of_a, std::vector<InputFile> of_b,
-                     const CompareRequest& request, ThreadPool& workers,
-                     std::vector<std::string>& notes) {
+bool compare_batches(const ResultFile& of_a, const ResultFile& of_b, const CompareRequest& request,
+                     ThreadPool& workers, std::vector<std::string>& notes) {
     std::vector<std::string> keys_a = ids_of(of_a), keys_b = ids_of(of_b);
     const bool lack_ids = keys_a.size() != of_a.size() || keys_b.size() != of_b.size();
     if (lack_ids) {
         keys_a = numbers_to(of_a.size());
         keys_b = numbers_to(of_b.size());
     }
-    std::map<std::string, InputFile*> in_b;
-    for (std::size_t i = 0; i < of_b.size(); ++i) in_b[keys_b[i]] = &of_b[i];
+    std::map<std::string, std::size_t> in_b;
+    for (std::size_t i = 0; i < of_b.size(); ++i) in_b[keys_b[i]] = i;
     IndexedResults results_a, results_b;
     std::vector<ComparedPair> shown_pairs;
     std::size_t equal = 0, failed = 0, unequal = 0;
@@ -96,20 +97,25 @@ bool compare_batches(std::vector<InputFile> of_a, std::vector<InputFile> of_b,
     };
     for (std::size_t i = 0; i < of_a.size(); ++i) {
         const auto found = in_b.find(keys_a[i]);
-        InputFile* const b = found == in_b.end() ? nullptr : found->second;
-        const bool a_failed = has_failed(of_a[i]), b_failed = b != nullptr && has_failed(*b);
+        InputFile a = of_a.at(i);
+        std::optional<InputFile> b;
+        if (found != in_b.end()) b = of_b.at(found->second);
+        const bool a_failed = has_failed(a), b_failed = b && has_failed(*b);
         if (a_failed && b_failed) {
             ++failed;
-        } else if (b == nullptr || a_failed || b_failed) {
-            take({unpaired(keys_a[i], &of_a[i], b)});
+        } else if (!b || a_failed || b_failed) {
+            take({unpaired(keys_a[i], &a, b ? &*b : nullptr)});
         } else {
-            take(compare_results(view_of(results_a.result_of(std::move(of_a[i]))),
+            take(compare_results(view_of(results_a.result_of(std::move(a))),
                                  view_of(results_b.result_of(std::move(*b))), request,
                                  shown(keys_a[i]), workers, notes));
         }
-        if (b != nullptr) in_b.erase(found);
+        if (b) in_b.erase(found);
     }
-    for (const auto& [key, file] : in_b) take({unpaired(key, nullptr, file)});
+    for (const auto& [key, index] : in_b) {
+        const InputFile b = of_b.at(index);
+        take({unpaired(key, nullptr, &b)});
+    }
     if (equal == 0 && unequal == 0)
         throw Error(ErrorKind::input, request.a, "no record has an answer, as in ", request.b,
                     "; expected answers to compare");
@@ -129,20 +135,17 @@ bool compare_batches(std::vector<InputFile> of_a, std::vector<InputFile> of_b,
 bool compare(const CompareRequest& request, std::vector<std::string>& notes) {
     io::require_one_standard_input({request.a, request.b});
     ThreadPool workers;
-    std::vector<InputFile> a = io::open_results(request.a, io::FailedRecords::kept),
-                           b = io::open_results(request.b, io::FailedRecords::kept);
-    const auto is_batch = [](const std::vector<InputFile>& files) {
-        return files.size() != 1 || has_failed(files.front());
+    const ResultFile a(request.a), b(request.b);
+    const auto is_batch = [](const ResultFile& file) {
+        return file.size() != 1 || has_failed(file.at(0));
     };
     for (const auto& [one, several] : {std::pair(&a, &b), {&b, &a}})
-        if (several->size() > 1 && one->size() == 1 &&
-            io::head_member(one->front(), "id").is_null())
-            io::refuse_several(several->front().name, several->size());
-    if (is_batch(a) || is_batch(b))
-        return compare_batches(std::move(a), std::move(b), request, workers, notes);
-    const std::vector<ComparedPair> pairs = compare_results(
-        view_of(IndexedResults().result_of(std::move(a.front()))),
-        view_of(IndexedResults().result_of(std::move(b.front()))), request, "", workers, notes);
+        if (several->size() > 1 && one->size() == 1 && io::head_member(one->at(0), "id").is_null())
+            io::refuse_several(several->name(), several->size());
+    if (is_batch(a) || is_batch(b)) return compare_batches(a, b, request, workers, notes);
+    const std::vector<ComparedPair> pairs =
+        compare_results(view_of(IndexedResults().result_of(a.at(0))),
+                        view_of(IndexedResults().result_of(b.at(0))), request, "", workers, notes);
     const bool equal = std::all_of(pairs.begin(), pairs.end(),
                                    [](const ComparedPair& pair) { return pair.equal(); });
     io::show(request.json ? json_of(pairs, request.tolerance, equal) : table_of(pairs, ""));

@@ -166,30 +166,42 @@ nlohmann::json member_of_line(const io::InputFile& line, const char* key) {
     return member == nullptr ? nlohmann::json() : line.document->read_value(*member);
 }
 
+/// With --bare it has no schema, but still the number of its record.
+bool is_line_of_index(const io::InputFile& line) {
+    if (!line.holds_object() || line.document->find("error") != nullptr) return false;
+    if (line.document->find("schema") != nullptr)
+        return member_of_line(line, "schema") == schemas::index;
+    const io::JsonMember* const listed = line.document->find("arrays");
+    return listed != nullptr && line.document->find("record") != nullptr &&
+           line.document->find("file") != nullptr;
+}
+
 }  // namespace
 
 io::InputFile IndexedResults::result_of(io::InputFile line) {
-    if (!line.holds_object() || line.document->find("error") != nullptr ||
-        member_of_line(line, "schema") != schemas::index)
-        return line;
+    if (!is_line_of_index(line)) return line;
     const nlohmann::json part_name = member_of_line(line, "file"),
                          listed = member_of_line(line, "arrays");
     if (!part_name.is_string() || !listed.is_array())
         throw Error(ErrorKind::input, line.place,
                     "no file and arrays; expected a line of the index of attn batch --out-dir");
     const std::string path = io::path_beside(line.name, part_name.get<std::string>());
-    if (path != path_) {
-        part_ = io::open_input_file(path, nullptr, {.regular_only = true});
-        path_ = path;
+    auto found = parts_.find(path);
+    if (found == parts_.end()) {
+        constexpr std::size_t most = 64;
+        if (parts_.size() == most) parts_.clear();
+        found =
+            parts_.emplace(path, io::open_input_file(path, nullptr, {.regular_only = true})).first;
     }
+    const io::InputFile& part = found->second;
     io::InputFile result;
-    result.name = part_.name;
+    result.name = part.name;
     result.place = std::move(line.place);
-    result.format = part_.format;
+    result.format = part.format;
     result.arrays.emplace();
-    if (part_.arrays) {
-        result.arrays->name = part_.arrays->name;
-        result.arrays->metadata = part_.arrays->metadata;
+    if (part.arrays) {
+        result.arrays->name = part.arrays->name;
+        result.arrays->metadata = part.arrays->metadata;
     }
     for (const nlohmann::json& array : listed) {
         const auto text = [&](const char* key) {
@@ -197,10 +209,10 @@ io::InputFile IndexedResults::result_of(io::InputFile line) {
             return has_it ? array[key].get<std::string>() : std::string();
         };
         const std::string entry = text("entry");
-        const io::StoredArray* const stored = part_.arrays ? part_.arrays->find(entry) : nullptr;
+        const io::StoredArray* const stored = part.arrays ? part.arrays->find(entry) : nullptr;
         if (stored == nullptr)
             throw Error(ErrorKind::input, result.place,
-                        io::shortened(part_.name) + " has no array " + io::shortened(entry) +
+                        io::shortened(part.name) + " has no array " + io::shortened(entry) +
                             "; expected the files that this index was written with");
         result.arrays->arrays.push_back(*stored);
         result.arrays->arrays.back().name = text("name");

@@ -1,6 +1,7 @@
 // Builds a request from flags, a request document, a model and the environment.
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -82,8 +83,8 @@ void apply_id(Request& request, const io::JsonDocument& document, const io::Json
 /// The id in a document, as JSON; empty for null. Errors: kind input.
 std::string id_in(const io::JsonDocument& document, const io::JsonMember& member);
 
-/// Reads the results that an index of attn batch --out-dir names. It keeps the last file open,
-/// since the lines of an index name the same file many times.
+/// Reads the results that an index of attn batch --out-dir names. It keeps files open, since the
+/// lines of an index name the same file many times, and may be read in another order.
 class IndexedResults {
 public:
     /// The arrays that a line of an index names; another line is returned as it is. Errors: kind
@@ -91,8 +92,7 @@ public:
     io::InputFile result_of(io::InputFile line);
 
 private:
-    std::string path_;
-    io::InputFile part_;
+    std::map<std::string, io::InputFile> parts_;  ///< by path
 };
 
 }  // namespace attn::cli

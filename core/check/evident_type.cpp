@@ -33,9 +33,10 @@ struct Evidence {
     std::size_t telling = 0, copies = 0;  ///< copies: where a larger type has the same number
     std::size_t alike = 0;   ///< numbers such as 0 and 131, where they are expected in this type
     std::size_t unlike = 0;  ///< such numbers where they are not
+    std::size_t far = 0;     ///< such numbers that are wrong
     std::size_t others = 0;  ///< that are not numbers of the type
 
-    // Large whole numbers of the type end with bits of 0, which others do once in 2^zeros.
+    // Large multiples of a power of 2, as this type has them; their bits that are 0 at the end.
     std::size_t multiples = 0;
     int zeros = 0;
 
@@ -46,15 +47,16 @@ struct Evidence {
         copies += other.copies;
         alike += other.alike;
         unlike += other.unlike;
+        far += other.far;
         others += other.others;
     }
 
     void add(const JudgedElement& x, const PrecisionRow& stored, const PrecisionRow& type) {
         if (!std::isfinite(x.theirs) || !std::isfinite(x.truth)) return;
         const double expected = stored.round(x.truth), rounded = type.round(x.truth);
-        const int digits = -std::ilogb(type.unit), more = std::ilogb(x.theirs) + 1 - digits;
-        if (x.theirs == std::trunc(x.theirs) && more > 0 &&
-            significant_bits(x.theirs) > digits - 4) {
+        const int digits = -std::ilogb(type.unit);
+        const int more = x.theirs == 0 ? 0 : std::ilogb(x.theirs) + 1 - digits;
+        if (more > 0 && significant_bits(x.theirs) > digits - 4) {  // whole
             ++multiples;
             zeros = std::min(zeros + more, enough_zeros);
         }
@@ -70,14 +72,17 @@ struct Evidence {
             const double spacing =
                 std::max(type.least, std::ldexp(2 * type.unit, std::ilogb(x.truth)));
             const bool is_near = std::abs(x.theirs - x.truth) <= 2 * spacing;
-            ++(is_near && !is_telling(rounded, type) ? alike : unlike);
+            ++(is_telling(rounded, type) ? unlike : is_near ? alike : far);
         }
     }
 
-    bool is_enough(bool are_flat) const {
+    /// `loosely`: also if many numbers are wrong.
+    bool is_enough(bool are_flat, bool loosely) const {
         if (others == 0 && multiples >= 2 && zeros >= enough_zeros) return true;
         const std::size_t sure = telling + (are_flat ? 0 : alike);
         if (!are_few(unlike, alike) && unlike > telling + copies) return false;
+        const std::size_t all = telling + copies + alike;
+        if (loosely ? far > all : !are_few(far, all)) return false;
         // Where a few numbers are of no such type, copies of rounded operands prove nothing.
         return others == 0 ? sure + copies >= 2 : sure >= 2 && are_few(others, sure);
     }
@@ -85,7 +90,8 @@ struct Evidence {
 
 }  // namespace
 
-bool Judge::is_rounded_to(Precision type, const GivenArray& given, const Layout& layout) {
+bool Judge::is_rounded_to(Precision type, const GivenArray& given, const Layout& layout,
+                          bool loosely) {
     std::vector<Evidence> of_item(items(given.id));
     visit(given, layout, given.type, [&](std::size_t item, const JudgedElement& element) {
         of_item[item].add(element, row_of(given.type), row_of(type));
@@ -93,11 +99,11 @@ bool Judge::is_rounded_to(Precision type, const GivenArray& given, const Layout&
     Evidence all;
     for (const Evidence& one : of_item) all.add(one);
     const auto [least, most] = std::minmax_element(given.values.begin(), given.values.end());
-    return all.is_enough(*least == *most);
+    return all.is_enough(*least == *most, loosely);
 }
 
 std::optional<Precision> Judge::evident_type(const GivenArray& given,
-                                             const std::vector<Layout>& layouts) {
+                                             const std::vector<Layout>& layouts, bool loosely) {
     if (holds_keys(given.id)) return std::nullopt;
     // bfloat16 first: few numbers of float16 fit it by chance, but most of bfloat16 fit float16.
     for (const Precision precision :
@@ -109,7 +115,7 @@ std::optional<Precision> Judge::evident_type(const GivenArray& given,
                           [&](double x) { return std::isfinite(x) && type.round(x) != x; }));
         if (!are_few(others, given.values.size() - others)) continue;
         for (const Layout& layout : layouts)
-            if (is_rounded_to(precision, given, layout)) return precision;
+            if (is_rounded_to(precision, given, layout, loosely)) return precision;
     }
     return std::nullopt;
 }

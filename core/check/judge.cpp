@@ -323,7 +323,7 @@ ArrayJudgement Judge::judge(const GivenArray& given) {
                                 !tolerance_;
     if (may_be_smaller) {
         std::vector<Precision> types{coarsest_};
-        if (const auto evident = evident_type(given, layouts)) types.push_back(*evident);
+        if (const auto evident = evident_type(given, layouts, false)) types.push_back(*evident);
         std::sort(types.begin(), types.end(),
                   [](Precision a, Precision b) { return row_of(a).unit < row_of(b).unit; });
         for (const Precision type : types)
@@ -331,8 +331,15 @@ ArrayJudgement Judge::judge(const GivenArray& given) {
                 row_of(type).unit > row_of(judgement.type).unit)
                 judgement = best_layout(given, layouts, type);
     }
-    locate(judgement, given);
     if (row_of(judgement.type).unit > row_of(coarsest_).unit) coarsest_ = judgement.type;
+    const auto likely = may_be_smaller && judgement.verdict == Verdict::wrong
+                            ? evident_type(given, layouts, true)
+                            : std::nullopt;
+    if (likely && row_of(*likely).unit > row_of(judgement.type).unit) {
+        ArrayJudgement other = best_layout(given, layouts, *likely);
+        if (other.verdict == Verdict::wrong) judgement = std::move(other);
+    }
+    locate(judgement, given);
     return judgement;
 }
 

@@ -60,7 +60,7 @@ struct WrongElements {
     std::size_t count = 0, of = 0;
     std::vector<Side> box;           ///< the smallest that holds all of them
     std::size_t zeros = 0, nan = 0;  ///< of the wrong ones
-    /// The number that most of them are, and how many: they were never written, or filled with it.
+    /// The number that most of several are, and how many, or 0: they were never written, or filled.
     double common = 0;
     std::size_t alike = 0;
     std::optional<Departure> largest = {};  ///< among those that are finite on both sides
@@ -119,10 +119,11 @@ private:
     void visit(const GivenArray& given, const Layout& layout, Precision type,
                FunctionRef<void(std::size_t item, const JudgedElement&)> take);
     std::size_t items(ArrayId array) const;
-    /// The smaller type that the numbers were evidently rounded to, if there is one.
+    /// The smaller type that the numbers were evidently rounded to, if there is one. `loosely`:
+    /// also where many are wrong: enough to find these, too little to call the array right.
     std::optional<Precision> evident_type(const GivenArray& given,
-                                          const std::vector<Layout>& layouts);
-    bool is_rounded_to(Precision type, const GivenArray& given, const Layout& layout);
+                                          const std::vector<Layout>& layouts, bool loosely);
+    bool is_rounded_to(Precision type, const GivenArray& given, const Layout& layout, bool loosely);
     Tally tally(const GivenArray& given, const Layout& layout, Precision type);
     bool is_exact(const GivenArray& given, const Layout& layout, Precision type,
                   const Tally& found);

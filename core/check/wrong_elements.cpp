@@ -62,6 +62,7 @@ void Judge::locate(ArrayJudgement& judgement, const GivenArray& given) {
     }
     for (std::size_t i = 0; i < is_wrong.size(); ++i)
         where.alike += is_wrong[i] != 0 && are_same(given.values[i], where.common) ? 1U : 0U;
+    if (where.alike < 2 || 2 * where.alike <= where.count) where.alike = 0;
     const Largest* largest = nullptr;
     for (const Largest& one : of_item)
         if (one.error >= 0 && (largest == nullptr || one.error > largest->error)) largest = &one;

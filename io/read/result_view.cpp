@@ -306,24 +306,37 @@ ViewedNumbers ResultView::read(const ArrayView& array, ThreadPool& workers, cons
     return viewed;
 }
 
-std::vector<InputFile> open_results(const std::string& path, FailedRecords failed) {
-    InputFile file = open_input_file(path, nullptr, {.expected = "a result of attn, or arrays"});
+ResultFile::ResultFile(const std::string& path)
+    : file_(open_input_file(path, nullptr, {.expected = "a result of attn, or arrays"})),
+      holds_lines_(holds_lines(file_)) {
+    if (holds_lines_)
+        for_each_line(*file_.source, [&](const Source& line) {
+            lines_.push_back({line.text, line.first_line});
+        });
+}
+
+InputFile ResultFile::at(std::size_t index) const {
+    if (!holds_lines_) return file_;
+    Source line = source_of_line(file_.source->name, lines_[index].text, lines_[index].number);
+    line.memory = file_.source->memory;
+    InputFile result = input_file_of_line(std::move(line));
+    result.array = file_.array;
+    return result;
+}
+
+std::vector<InputFile> open_results(const std::string& path) {
+    const ResultFile file(path);
+    if (file.size() > max_results)
+        throw Error(ErrorKind::input, file.name(), "holds more than ", max_results,
+                    " results; expected fewer, as head -n takes them");
     std::vector<InputFile> results;
-    if (!holds_lines(file)) {
-        results.push_back(std::move(file));
-        return results;
-    }
-    for_each_line(*file.source, [&](Source line) {
-        if (results.size() == max_results)
-            throw Error(ErrorKind::input, file.name, "holds more than ", max_results,
-                        " results; expected fewer, as head -n takes them");
-        line.memory = file.source->memory;
-        results.push_back(input_file_of_line(std::move(line)));
-        results.back().array = file.array;
-        if (failed == FailedRecords::refused && results.back().document->find("error") != nullptr)
-            throw Error(ErrorKind::input, results.back().place,
+    for (std::size_t i = 0; i < file.size(); ++i) {
+        results.push_back(file.at(i));
+        const InputFile& result = results.back();
+        if (file.size() > 1 && result.document->find("error") != nullptr)
+            throw Error(ErrorKind::input, result.place,
                         "a record that failed in its batch; expected a result on every line");
-    });
+    }
     return results;
 }
 

@@ -189,14 +189,31 @@ private:
     std::unordered_map<std::string, std::size_t> places_;
 };
 
-/// What becomes of a line that states why a record of a batch failed, by its member `error`.
-enum class FailedRecords { refused, kept };
+/// A file of one result, or of one per line of NDJSON, each of which is opened when it is asked
+/// for.
+class ResultFile {
+public:
+    /// Errors: kind io; kind input if the file violates its format.
+    explicit ResultFile(const std::string& path);
 
-/// Opens a file without reading arrays: one result, or one per line of NDJSON. Errors: kind io;
-/// kind input if the file violates its format, holds too many results or has a line of a failed
-/// record that is refused.
-std::vector<InputFile> open_results(const std::string& path,
-                                    FailedRecords failed = FailedRecords::refused);
+    const std::string& name() const { return file_.name; }
+    std::size_t size() const { return holds_lines_ ? lines_.size() : 1; }
+    /// It may state why a record of a batch failed, by its member `error`. Errors: kind input.
+    InputFile at(std::size_t index) const;
+
+private:
+    struct Line {
+        std::string_view text;
+        std::size_t number;
+    };
+    InputFile file_;
+    bool holds_lines_;
+    std::vector<Line> lines_;
+};
+
+/// All results of a file. Errors: as ResultFile; kind input if it holds too many results or has a
+/// line of a failed record.
+std::vector<InputFile> open_results(const std::string& path);
 
 /// Opens a file of one result. Errors: as open_results; kind input if there are several.
 InputFile open_result(const std::string& path);

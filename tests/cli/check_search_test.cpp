@@ -186,4 +186,24 @@ TEST_CASE("check: the report has a line for each set of conventions, and what wa
     CHECK(reports >= 6);
 }
 
+TEST_CASE("check: no mask at all is named before masks that hide nothing") {
+    for (const std::string left : {"0", "1", "2", "3"})
+        for (const std::string right : {"-1", "0", "1"})
+            for (const bool is_causal : {false, true}) {
+                if (is_causal && right == "-1") continue;
+                const Words question = words_in("sdpa --query q.json --key q.json --value q.json");
+                json rows;
+                for (int i = 0; i < 6; ++i)
+                    rows.push_back({std::sin(i), std::cos(3 * i), std::sin(7 * i + 1)});
+                std::ofstream("q.json") << rows;
+                const json theirs = answer(question);
+                const Words asked = question + Words{"--window", left + "," + right} +
+                                    (is_causal ? Words{"--causal"} : Words{});
+                CAPTURE(asked);
+                CHECK(best_match(searched(asked, theirs)) ==
+                      (is_causal ? "causal --no-causal, window_left --window -1,-1"
+                                 : "window_left --window -1,-1"));
+            }
+}
+
 }  // namespace check_search_test

@@ -1,6 +1,7 @@
 // attn check, through the real binary: verdicts, names, types, results of no request and printed
 // digits. Several programs, requests without ids, and the files that it reads: same_answers.txt.
 #include <cstdlib>
+#include <sstream>
 
 #include "cli/check/check.hpp"
 #include "tests/support/answers.hpp"
@@ -73,6 +74,18 @@ TEST_CASE("check: names of other programs, and one array without a name") {
                   0)["arrays"][0]["name"] == "attention_weights");
     write_text("attention_weights.json", result["attention_weights"].dump());
     checked(heads_question, {"--against", "attention_weights.json"}, 0);
+    // An array's own name is no mistake, and a name that the file lacks leads to one that it has.
+    theirs["context_vectors"] = theirs["output"];
+    theirs.erase("output");
+    write_text("theirs.json", theirs.dump());
+    checked(heads_question, {"--against", "theirs.json", "--names", "context_vectors"}, 0);
+    const Outcome lacks = run_attn(Words{"check"} + heads_question +
+                                   Words{"--against", "theirs.json", "--names", "queries"});
+    CHECK(contains(lacks.err, "expected --names THEIRS=queries with one of attn_weights"));
+    checked(heads_question, {"--against", "theirs.json", "--names", "q_proj=queries"}, 0);
+    theirs["output"] = theirs["context_vectors"];
+    theirs.erase("context_vectors");
+    write_text("theirs.json", theirs.dump());
     const json one = checked(heads_question, {"--against", "theirs.json:output"}, 0);
     CHECK(one["arrays"].size() == 1);
 }
@@ -196,6 +209,133 @@ TEST_CASE("check: results of no request are listed, each with its id or line") {
         CHECK(found == expected);
         CHECK(refused == left);
     }
+}
+
+namespace {
+
+/// A matrix in any format: each query of such a window sees its own key alone.
+void write_array(const std::string& name, const json& array, const std::string& dtype) {
+    if (name.ends_with(".json")) return write_text(name, array.dump());
+    const json ones(array.size(), json::array({1}));
+    write_text("rows.json", json{{"query", ones}, {"key", ones}, {"value", array}}.dump());
+    REQUIRE(run_attn({"sdpa", "rows.json", "--window", "0,0", "--emit", "context_vectors",
+                      "--dtype", dtype, "-o", name})
+                .code == 0);
+}
+
+}  // namespace
+
+TEST_CASE("check: numbers of a smaller type that were stored wider are recognised") {
+    std::mt19937 random(20);
+    std::size_t checks = 0;
+    for (const attn::Precision precision : {attn::Precision::bfloat16, attn::Precision::float16}) {
+        const attn::PrecisionRow& type = attn::row_of(precision);
+        for (const double least : {0x1p-8, 0.5, 64.0, 128.0, 256.0, 1024.0, 8192.0})
+            for (const std::string format : {"json", "csv", "npy", "npz", "safetensors"})
+                for (const char* stored : {"float32", "float64"}) {
+                    // A float32 program's context vectors, rounded once; values within an octave.
+                    const auto drawn = [&](double low, double high) {
+                        std::uniform_real_distribution<double> uniform(low, high);
+                        json matrix = json::array();
+                        for (std::size_t row = 0; row < 6; ++row)
+                            matrix.push_back({type.round(uniform(random)),
+                                              type.round(uniform(random)),
+                                              type.round(uniform(random))});
+                        return matrix;
+                    };
+                    const json request{{"query", drawn(-1, 1)},
+                                       {"key", drawn(-1, 1)},
+                                       {"value", drawn(1.01 * least, 1.98 * least)}};
+                    write_text("r.json", request.dump());
+                    const Words question{"sdpa", "r.json"};
+                    json rounded = answer(question)["context_vectors"];
+                    for (json& row : rounded)
+                        for (json& x : row) x = type.round(x.get<double>());
+                    const std::string name = "context_vectors." + format;
+                    const auto judged = [&](const json& array, int code) {
+                        write_array(name, array, stored);
+                        return checked(question, {"--against", name}, code)["arrays"][0];
+                    };
+                    CAPTURE(std::string(type.name));
+                    CAPTURE(least);
+                    CAPTURE(name);
+                    CHECK(judged(rounded, 0)["verdict"] == "right within its type");
+                    // One column that is 10 % larger is wrong, and nothing else.
+                    json wrong = rounded;
+                    for (json& row : wrong) row[1] = type.round(1.1 * row[1].get<double>());
+                    const json found = judged(wrong, 1);
+                    CHECK(found["wrong"]["count"] == 6);
+                    CHECK(found["wrong"]["box"][1] ==
+                          json({{"axis", "d_v"}, {"first", 1}, {"last", 1}}));
+                    ++checks;
+                }
+    }
+    CHECK(checks == 140);
+}
+
+TEST_CASE("check: one long decimal does not make a text float64") {
+    const json right = answer(causal_question)["context_vectors"];
+    for (const std::string format : {"json", "csv"})
+        for (std::size_t at = 0; at < 12; ++at)
+            for (const bool is_right : {true, false}) {
+                std::string text;
+                for (std::size_t i = 0; i < 12; ++i) {
+                    std::ostringstream digits;
+                    const double x = right[i / 2][i % 2].get<double>();
+                    digits.precision(i == at ? 19 : 9);
+                    digits << (i == at ? x * (is_right ? 1 + 1e-8 : 1.01) : x);
+                    const bool is_first = i % 2 == 0;
+                    text += format == "csv" ? (is_first ? i == 0 ? "" : "\n" : ",")
+                                            : (is_first ? i == 0 ? "[[" : "],[" : ",");
+                    text += digits.str();
+                }
+                const std::string name = "context_vectors." + format;
+                write_text(name, text + (format == "csv" ? "\n" : "]]"));
+                CAPTURE(text);
+                const json array =
+                    checked(causal_question, {"--against", name}, is_right ? 0 : 1)["arrays"][0];
+                CHECK(array["type"] == "float32");
+                if (!is_right) CHECK(array["first"] == json({at / 2, at % 2}));
+                if (!is_right) CHECK(array["wrong"]["count"] == 1);
+            }
+}
+
+TEST_CASE("check, compare: an index of --bare, and batches of any length") {
+    for (const std::size_t count : {1U, 3U, 5000U})
+        for (const bool is_bare : {false, true}) {
+            CAPTURE(count);
+            CAPTURE(is_bare);
+            std::string requests;
+            for (std::size_t i = 0; i < count; ++i)
+                requests +=
+                    json{{"id", i}, {"mode", "self"}, {"inputs", {{1, i}, {0.5, 3}}}}.dump() + "\n";
+            write_text("requests.ndjson", requests);
+            const Words bare = is_bare ? Words{"--bare"} : Words{};
+            for (const char* folder : {"a", "b"}) {
+                std::filesystem::remove_all(folder);
+                REQUIRE(
+                    run_attn(Words{"batch", "requests.ndjson", "--out-dir", folder} + bare).code ==
+                    0);
+            }
+            const Outcome same = run_attn({"compare", "a/index.ndjson", "b/index.ndjson"});
+            CHECK(same.code == 0);
+            CHECK(contains(same.out,
+                           count == 1 ? "equal" : std::to_string(count) + " records equal"));
+            if (count > 3) continue;
+            const Outcome outcome =
+                run_attn({"check", "requests.ndjson", "--against", "a/index.ndjson"});
+            CHECK(outcome.code == 0);
+            CHECK(answers_in(outcome.out).size() == count);
+            // The same with another result in the place of one.
+            std::string index = read_text("a/index.ndjson");
+            if (count == 3) {
+                index.replace(index.find("r0."), 3, "r1.");
+                write_text("a/index.ndjson", index);
+                CHECK(run_attn({"check", "requests.ndjson", "--against", "a/index.ndjson"}).code ==
+                      1);
+                CHECK(run_attn({"compare", "a/index.ndjson", "b/index.ndjson"}).code == 1);
+            }
+        }
 }
 
 TEST_CASE("check: how many digits numbers were printed with") {
