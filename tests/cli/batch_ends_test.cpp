@@ -56,6 +56,7 @@ TEST_CASE("batch: SIGINT and SIGTERM end after the record in hand, and --resume 
 TEST_CASE("batch: a second batch does not write to the same file") {
     write_text(requests, quick_requests(3));
     const std::string whole = run_attn({"batch", requests}).out;
+    std::filesystem::remove(results);
     Process first({"batch", "-o", results});
     first.write(quick_requests(3));
     REQUIRE(first.wait_for_size(results, whole.size()));

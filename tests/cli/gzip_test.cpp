@@ -138,6 +138,7 @@ TEST_CASE("gzip: however reading ends, a batch answers all lines before, in ever
     std::mt19937 random(5);
     std::printf("seed 5\n");
     for (int i = 0; i < 4; ++i) ends.push_back(one.substr(0, 30 + random() % (one.size() - 40)));
+    Sample sample(4);
     for (const std::string& bytes : ends) {
         CAPTURE(bytes.size());
         write_text("r.ndjson.gz", bytes);
@@ -159,6 +160,7 @@ TEST_CASE("gzip: however reading ends, a batch answers all lines before, in ever
                                                           {"-o", "old.ndjson"},
                                                           {"--resume", "part.ndjson"},
                                                           {"--out-dir", "out"}}) {
+                if (!sample.takes()) continue;
                 std::filesystem::remove("new.ndjson");
                 std::filesystem::remove_all("out");
                 write_text("old.ndjson", "old\n");

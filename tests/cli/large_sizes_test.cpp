@@ -81,7 +81,7 @@ TEST_CASE("output: above --max-output it is refused with flags that work, or not
                                                             {"--emit", "context_vectors"},
                                                             {"--dtype", "float64"}}) {
                     if (!sample.takes()) continue;
-                    const std::string file = "out" + std::string(format.suffixes[0]);
+                    const std::string file = "written" + std::string(format.suffixes[0]);
                     Words words = Words{name} + input + more;
                     const Words where = to_file && !format.suffixes[0].empty()
                                             ? Words{"-o", file}
@@ -165,7 +165,7 @@ TEST_CASE("output: in a batch the limit is of each record, and sizes have units"
     json asked = json::parse(large);
     asked["max_output"] = "5kB";
     CHECK(contains(run_attn({"batch"}, asked.dump()).out, "max_output"));
-    CHECK(run_attn({"batch", "--max-output", "5kB", "--out-dir", "out"}, large).code == 0);
+    CHECK(run_attn({"batch", "--max-output", "5kB", "--out-dir", "limited"}, large).code == 0);
     const auto runs = [&](const std::string& limit) {
         return run_attn({"self", "--rand", "90,3", "--max-output", limit}).code == 0;
     };

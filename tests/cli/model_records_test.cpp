@@ -153,8 +153,8 @@ TEST_CASE("model requests: every flag is a default of the records of that mode")
         CHECK(mixed.out.starts_with(by_flag.out));
         // As its key there, the flag is an error in a record of another mode.
         const json refused = answers_in(mixed.out).at(1);
-        CHECK(contains(refused["error"]["where"], flag[0]));
-        CHECK(contains(refused["error"]["message"], "mode self does not have this setting"));
+        CHECK(contains(refused["error"]["where"].dump(), flag[0]));
+        CHECK(contains(refused["error"]["message"].dump(), "mode self does not have this setting"));
         ++tried;
         if (by_key.code == 0) ++answered;
         // With --out-dir and a file of flags too.
