@@ -119,6 +119,14 @@ void take_model_head(io::Report& report, const io::ResultHead& head, const Namin
     report.key_labels = given.context_tokens.empty() ? report.query_labels : given.context_tokens;
     if (has_decoder && given.tokens.empty())
         report.decoder_labels = labels(head.decoder_tokens, "decoder_ids", true);
+    for (NamedArray& array : report.arrays) {
+        const std::size_t rank = array.axes.size(),
+                          rows = rank > 1 ? io::shape_of(array)[rank - 2] : 0;
+        const bool is_of_tokens =
+            rows != 0 && (rows == report.query_labels.size() ||
+                          (report.decoder_labels && rows == report.decoder_labels->size()));
+        if (is_of_tokens && array.axes.back() == "column") array.axes[rank - 2] = "tokens";
+    }
     report.layers = given.layers.empty() ? head.layer_numbers : given.layers;
 }
 
@@ -190,9 +198,6 @@ io::Report read_report(const io::ResultView& result, const std::optional<Plan>& 
         else
             array.axes = plain_axes(view.of_layer ? view.of_layer->array : view.name, shape,
                                     has_labels, given, labels);
-        if (is_model && head.tokens && array.axes.size() > 1 && array.axes.back() == "column" &&
-            shape[shape.size() - 2] == head.tokens->size())
-            array.axes[shape.size() - 2] = "tokens";
         if (view.of_layer) array.layer = view.of_layer->layer;
         if (view.dtype == Dtype::float32)
             array.values = Array<float>(std::exchange(values, {}));

@@ -194,7 +194,7 @@ bool is_scientific(double full) {
     return full <= 0.001 || full >= 1e5;
 }
 
-constexpr const char* more = " and more";
+constexpr const char* and_more = " and more";
 
 /// The ends, and the ticks between them that do not overlap on the narrowest bar, of this many
 /// characters; at its ends the labels are moved inside.
@@ -227,7 +227,7 @@ std::vector<ScaleTick> on_both_sides(const std::vector<ScaleTick>& above, const 
     both.push_back({0, "0"});
     both.insert(both.end(), above.begin(), above.end());
     if (beyond.below) both.front().text += " and less";
-    if (beyond.above) both.back().text += more;
+    if (beyond.above) both.back().text += and_more;
     if (spaced(both, -1).size() == both.size()) return both;
     return {both.front(), both[above.size()], both.back()};
 }
@@ -325,7 +325,7 @@ std::vector<ScaleTick> even_ticks(double full, bool is_diverging, const Beyond& 
     std::vector<ScaleTick> ticks{{0, "0"}};
     for (int step = 1; step < steps.count; ++step)
         if (step < whole) ticks.push_back({step / whole, text_at(step)});
-    ticks.push_back({1, end + (beyond.above && !is_diverging ? more : "")});
+    ticks.push_back({1, end + (beyond.above && !is_diverging ? and_more : "")});
     if (!is_diverging) return spaced(ticks, 0);
     // At most one tick between 0 and each end, the half of a round number.
     const auto is_half = [](const ScaleTick& tick) {

@@ -1,4 +1,6 @@
 // Generated tokens against the library, with their texts and labels; names of arrays.
+#include <filesystem>
+
 #include "tests/support/answers.hpp"
 #include "tests/support/drawn_model.hpp"
 #include "tests/support/model_cases.hpp"
@@ -48,6 +50,33 @@ void check_labels_of_stacks(const json& found) {
     }
 }
 
+/// Without a tokenizer, ids label the tokens of tables and pictures, those of stored results too.
+void check_ids_as_labels(const json& c, const Words& words) {
+    const bool has_decoder = c.contains("decoder_ids");
+    const std::string array = has_decoder ? "decoder_hidden_states" : "hidden_states";
+    const Words asked = words + Words{"--emit", array, "--layers", "0"};
+    Words expected, found;
+    for (const json& ids : {c[has_decoder ? "decoder_ids" : "token_ids"], c["generated"]})
+        for (const json& id : ids) expected.push_back(id.dump());
+    const std::string table = run_attn(asked + Words{"--format", "table"}).out;
+    CHECK(table.starts_with("generated (count "));
+    bool is_inside = false;
+    for (const std::string& line : lines_of(table)) {
+        if (is_inside && line.empty()) break;
+        if (is_inside && line.front() != ' ') found.push_back(words_in(line).front());
+        is_inside = is_inside || line.starts_with(array);
+    }
+    CHECK_EQ(found, expected);
+    const std::string picture =
+        run_attn(asked + Words{"--heatmap", "--plot-array", array, "--format", "none"}).out;
+    CHECK_FALSE(rows_of(picture, expected).empty());
+    for (const std::string file : {"r.json", "r.npz"}) {
+        CAPTURE(file);
+        REQUIRE_EQ(run_attn(asked + Words{"-o", file}).code, 0);
+        CHECK_EQ(run_attn({"plot", file, "--array", array}).out, picture);
+    }
+}
+
 }  // namespace
 
 TEST_CASE("models: generated tokens have a text and labels") {
@@ -72,13 +101,25 @@ TEST_CASE("models: generated tokens have a text and labels") {
         if (!c.contains("generated")) continue;
         CAPTURE(c["name"].get<std::string>());
         write_model(c, "model");
-        write_text("model/tokenizer.json", tokenizer.dump());
+        std::filesystem::remove(scratch_folder() + "/model/tokenizer.json");
         const Words words = words_of(c) + Words{"--generate", "5"};
+        check_ids_as_labels(c, words);
+        write_text("model/tokenizer.json", tokenizer.dump());
         const json found = result_of(words);
         std::string text;
         for (const std::size_t id : c["generated"]) text += texts[id];
         CHECK_EQ(found["generated_text"], text);
         const bool has_decoder = c.contains("decoder_ids");
+        const Words next =
+            lines_of(run_attn(words + Words{"--emit", "next_tokens", "--format", "table"}).out);
+        for (const json& ids :
+             {c["generated"], result_of(words + Words{"--emit", "next_tokens"})["next_tokens"]}) {
+            Words named;
+            for (const std::size_t id : ids)
+                named.push_back(pieces[id].substr(id % 2 == 0 ? sizeof "\u2581" - 1 : 0));
+            CHECK(std::ranges::any_of(
+                next, [&](const std::string& line) { return words_in(line) == named; }));
+        }
         Words expected;
         for (const json& ids : {c[has_decoder ? "decoder_ids" : "token_ids"], c["generated"]})
             for (const std::size_t id : ids) expected.push_back(pieces[id]);
