@@ -59,7 +59,7 @@ class Walker:
     def restore(self):
         """Undoes what a command wrote: each begins with the same files."""
         for path in self.folder.iterdir():
-            if path.name not in self.files and not path.is_symlink():
+            if path.name not in self.files and path.name != "data":
                 shutil.rmtree(path) if path.is_dir() else path.unlink()
         for name, (content, time) in self.files.items():
             path = self.folder / name
@@ -343,7 +343,11 @@ def mistake(walker, draw, foreign):
 
 
 def prepare(program, folder):
-    (folder / "data").symlink_to(ROOT / "data")
+    # Copies, since commands may name any of them as an output.
+    for part in ("models", "tokenizers"):
+        shutil.copytree(ROOT / "data" / part, folder / "data" / part)
+    for name in ("journey.csv", "journey_twice.json"):
+        shutil.copyfile(ROOT / "data" / name, folder / "data" / name)
     records = (ROOT / "data/requests.ndjson").read_text().replace('"journey', '"data/journey')
     files = {"x.csv": (ROOT / "data/journey.csv").read_text(), "h.csv": (ROOT / "data/models/hidden.csv").read_text(),
              "m.json": "[[1,2,3],[4,5,6]]", "words.csv": "a,b\nc,d\n", "empty.json": "[]", "b.ndjson": records,
