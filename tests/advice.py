@@ -52,7 +52,20 @@ LEFT_OUT = re.compile(r"no such flag|leave it out|expected none|only one|one of 
 class Walker:
     def __init__(self, program, folder):
         self.program, self.folder, self.known, self.answers = program, folder, {}, {}
+        self.files = {path.name: (path.read_bytes(), path.stat().st_mtime_ns)
+                      for path in folder.iterdir() if path.is_file()}
         self.environment = {"PATH": "/usr/bin:/bin", "HOME": str(folder), "LC_ALL": "C.UTF-8"}
+
+    def restore(self):
+        """Undoes what a command wrote: each begins with the same files."""
+        for path in self.folder.iterdir():
+            if path.name not in self.files and path.name != "data":
+                shutil.rmtree(path) if path.is_dir() else path.unlink()
+        for name, (content, time) in self.files.items():
+            path = self.folder / name
+            if not path.exists() or path.stat().st_mtime_ns != time:
+                path.write_bytes(content)
+                self.files[name] = content, path.stat().st_mtime_ns
 
     def error(self, words):
         """The message of the error, or None."""
@@ -68,8 +81,7 @@ class Walker:
                                       stdin=subprocess.DEVNULL, capture_output=True)
             except subprocess.TimeoutExpired:  # it computes
                 return self.answers.setdefault(key, None)
-            for path in (*self.folder.glob("new*"), *self.folder.glob("folder*"), *self.folder.glob("key*")):
-                shutil.rmtree(path) if path.is_dir() else path.unlink()
+            self.restore()
             text = done.stderr.decode(errors="replace")
             found = re.findall(r"^attn: (?:error: |\d+ of \d+ records failed; the first(?:, record \d+)?: )(.*)$", text, re.M)
             self.answers[key] = found[0] if done.returncode and found else None
@@ -112,8 +124,8 @@ class Walker:
             yield "", changed(others)
         choice = re.search(r"expected ([\w.,-]+(?:\|[\w.,-]+)+)", advice)
         bound = re.search(r"(?:integer|probability|number)s? (?:from|of at least) (-?\d+)", advice)
-        required = re.match(r"requires (\w+)", rest)
-        if required and required[1] in document:
+        required = re.match(r"requires (\w+)(?: (\w+))?", rest)
+        if required and required[1] in document and document[required[1]] != "none":
             yield f"{required[1]} is given", words
         elif choice and not required:
             yield from ((value, changed({**document, key: value})) for value in choice[1].split("|"))
@@ -142,11 +154,11 @@ class Walker:
         def with_value(value):
             return words[:at] + [words[at].split("=")[0], value] + words[end:]
 
-        if place.startswith("---") or "A:B with A below B, and B at most" in advice:
+        if place.startswith("---") or "A:B with A below B, and B at most" in advice or '"' in advice.partition("did you mean")[0]:
+            return
+        if flag and sum(word.split("=")[0] in (flag, LETTERS.get(flag)) for word in words) > 1:
             return
         if rest.startswith("requires a value"):
-            if words.count(flag) > 1:
-                return
             at = next(i for i, word in enumerate(words) if word in (flag, LETTERS.get(flag)) and
                       (i + 1 == len(words) or not words[i + 1] or words[i + 1].startswith("--")))
             example = next((text for pattern, text in EXAMPLES[1:] if re.search(pattern, advice)), "2")
@@ -170,7 +182,7 @@ class Walker:
         elif place in words[1:] and LEFT_OUT.search(advice):
             where = words.index(place, 1)
             yield "nothing", words[:where] + words[where + 1:]
-        if re.search(r"ha(s|ve) it", advice):
+        if re.search(r"ha(s|ve) (it|--)", advice):
             return
         if at is not None and not called and not WRONG_FLAG.search(rest):
             choice = re.search(r"expected ([\w.,-]+(?:\|[\w.,-]+)+)", advice)
@@ -190,7 +202,7 @@ class Walker:
                                 if (found := re.search(pattern, advice))), None)
                 if example:
                     yield example, with_value(example)
-        if called or near or re.search(r"\bas from\b|hf download|what the tensors do not show|other modes take|requires --format json|\bas attn\b|attn [a-z]+ .*--", advice):
+        if called or near or re.search(r"\bas from\b|hf download|what the tensors do not show|other modes take|requires --format json|no effect on query|by --layer N|\bas attn\b|attn [a-z]+ .*--", advice):
             return
         base = words
         if at is not None and WRONG_FLAG.search(rest) and not rest.startswith("requires"):
@@ -218,10 +230,10 @@ class Walker:
         """The flag and the value that a message names, or an example of one; None where it is of another command."""
         flag, value = found[1], (found[2] or "").rstrip("?.:").split("|")[0]
         kind = self.kind(words, flag)
-        if kind is None or flag in ("--help", "--version") or re.search(r"(attn (?!calls)[a-z]+|as) ?$|\([^)]*$|in place of", before):
+        if kind is None or flag in ("--help", "--version") or value == "as" or re.search(r"(attn (?!calls)[a-z]+|as) ?$|\([^)]*$|in place of", before):
             return None
         choices = kind.split("|") if "|" in kind else []
-        example = re.fullmatch(r"[a-z]+|[A-Z,.:/\[\]a-z]*[A-Z][A-Z,.:/\[\]]*|'.*|\.\.\.", value) and value not in choices
+        example = re.fullmatch(r"[a-z]+|[A-Z,.:/\[\]a-z]*[A-Z][A-Z,.:/\[\]]*|'.*|\.\.\.", value) and value not in choices + words
         if kind and (not value or example):
             value = choices[0] if choices and not choices[0].isupper() else next(
                 (text for pattern, text in EXAMPLES[1:] if re.search(pattern, kind)), "2")
@@ -254,7 +266,7 @@ class Walker:
         if self.missing_elsewhere(message):
             yield self.missing_elsewhere(message), here
         if taken and taken.startswith("--") and message.startswith(taken.split(" ")[0]) and REFUSED.search(message) \
-                and not re.search(r"requires (--\S+)", message):
+                and not re.search(r"requires (--\S+)|no effect on query", message):
             yield f"{taken} was offered, and is refused", here
             return
         if steps == 0:
@@ -331,7 +343,11 @@ def mistake(walker, draw, foreign):
 
 
 def prepare(program, folder):
-    (folder / "data").symlink_to(ROOT / "data")
+    # Copies, since commands may name any of them as an output.
+    for part in ("models", "tokenizers"):
+        shutil.copytree(ROOT / "data" / part, folder / "data" / part)
+    for name in ("journey.csv", "journey_twice.json"):
+        shutil.copyfile(ROOT / "data" / name, folder / "data" / name)
     records = (ROOT / "data/requests.ndjson").read_text().replace('"journey', '"data/journey')
     files = {"x.csv": (ROOT / "data/journey.csv").read_text(), "h.csv": (ROOT / "data/models/hidden.csv").read_text(),
              "m.json": "[[1,2,3],[4,5,6]]", "words.csv": "a,b\nc,d\n", "empty.json": "[]", "b.ndjson": records,

@@ -119,7 +119,7 @@ std::vector<std::string> arrays_named(const Request& request, bool has_decoder) 
             if (name.starts_with("generated"))
                 throw setting_error(request, "emit",
                                     name +
-                                        " is no array; expected --generate N, which writes "
+                                        " is not an array; expected --generate N, which writes "
                                         "generated and, with a tokenizer, generated_text");
             throw setting_error(
                 request, "emit",

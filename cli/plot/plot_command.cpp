@@ -29,8 +29,8 @@ namespace {
 std::string note_of_plain(const Drawing& drawing, const NamedArray& array) {
     std::string file = drawing.place == "<stdin>" ? "-" : drawing.place;
     if (drawing.report.arrays.size() > 1) file += ":" + array.name;
-    constexpr std::size_t most_rows = 1000;  // attention is quadratic in them
-    const bool is_quick = array.axes.size() == 2 && io::shape_of(array)[0] <= most_rows;
+    constexpr std::size_t largest = 1000;  // attention is quadratic in them
+    const bool is_quick = array.axes.size() == 2 && io::shape_of(array)[0] <= largest;
     return drawing.place + ": a plain array, drawn with the axes " + io::axes_text(array) +
            "; --axes LIST names others" +
            (is_quick ? ", attn self " + file + " --heatmap draws the attention of its rows" : "");

@@ -28,7 +28,8 @@ std::optional<bool> is_in_out(const Request& request) {
 
 /// "--token-ids", which may replace an input.
 std::string token_ids_instead(const Request& request) {
-    return "--token-ids" + (request.input.empty() ? "" : " in place of " + request.input);
+    const std::string other = request.text ? "--text" : request.input;
+    return "--token-ids" + (other.empty() ? "" : " in place of " + other);
 }
 
 /// Refuses flags of an embedding that is not used, or has no positions; `owner` names what the
