@@ -2,17 +2,10 @@
 #include <unistd.h>
 
 #include <cstdint>
-#include <memory>
-#include <optional>
-#include <string>
-#include <utility>
-#include <vector>
 
 #include "cli/args/args.hpp"
 #include "cli/explain/explanation.hpp"
 #include "cli/output/output.hpp"
-#include "cli/question/question.hpp"
-#include "cli/request/request.hpp"
 #include "cli/request/request_builder.hpp"
 #include "core/base/error.hpp"
 #include "core/layer/mask_rows.hpp"
@@ -84,11 +77,9 @@ void check_full(const Plan& plan, std::size_t heads) {
                            (static_cast<double>(plan.d_k + plan.d_v) + columns_by_key);
     const double numbers = of_head * static_cast<double>(heads);
     if (numbers <= max_numbers) return;
-    throw Error(
-        ErrorKind::usage, "--full",
-        "the page would hold some " + io::fixed_text(numbers, 0) + " numbers; expected at most " +
-            io::fixed_text(max_numbers, 0) +
-            (of_head <= max_numbers ? ", as of one head by --head N" : ", as of fewer keys"));
+    throw Error(ErrorKind::usage, "--full", "the page would hold some ", io::fixed_text(numbers, 0),
+                " numbers; expected at most ", io::fixed_text(max_numbers, 0),
+                of_head <= max_numbers ? ", as of one head by --head N" : ", as of fewer keys");
 }
 
 struct Selection {
@@ -204,8 +195,8 @@ std::optional<std::string> result_in(const std::vector<std::string>& words) {
         return "-";
     }
     if (words[0].empty())
-        throw Error(ErrorKind::usage, "attn explain",
-                    "an empty name; expected " + listed_modes() + ", then INPUT; or a result");
+        throw Error(ErrorKind::usage, "attn explain", "an empty name; expected ", listed_modes(),
+                    ", then INPUT; or a result");
     if (mode_named(words[0]) != nullptr) return std::nullopt;
     return words[0];
 }
@@ -220,7 +211,7 @@ void check_result_flags(const Args& args, const std::string& result) {
         const bool is_mode_setting = !is_own && !is_of_page && given.origin != Origin::environment;
         if (is_mode_setting && args.names().empty())
             throw Error(ErrorKind::usage, location_of(given),
-                        "requires a mode; expected attn explain MODE, one of " + listed_modes());
+                        "requires a mode; expected attn explain MODE, one of ", listed_modes());
         const bool is_position = key == "query" && io::number_of_text<std::uint64_t>(given.text);
         if (is_mode_setting)
             throw Error(ErrorKind::usage, location_of(given), "is a setting of a mode, and ",
@@ -230,13 +221,12 @@ void check_result_flags(const Args& args, const std::string& result) {
                         "a mode before INPUT: ", listed_modes());
     }
     if (args.names().size() > 1)
-        throw Error(
-            ErrorKind::usage, io::shortened(args.names()[0]),
-            "is not a mode; expected " + listed_modes() + ", then INPUT; or one result alone");
+        throw Error(ErrorKind::usage, io::shortened(args.names()[0]), "is not a mode; expected ",
+                    listed_modes(), ", then INPUT; or one result alone");
     if (result != "-" && !io::path_exists(io::split_data_path(result).file))
         throw Error(ErrorKind::usage, io::shortened(result),
-                    "no such file, and not a mode; expected a result, or a mode and INPUT: " +
-                        listed_modes());
+                    "no such file, and not a mode; expected a result, or a mode and INPUT: ",
+                    listed_modes());
 }
 
 int run_explain(const Args& args) {

@@ -2,19 +2,14 @@
 // the question and compares with attn's numbers.
 #include <algorithm>
 #include <iterator>
-#include <optional>
 #include <span>
-#include <string>
-#include <vector>
 
 #include "cli/args/args.hpp"
 #include "cli/output/output.hpp"
-#include "cli/question/question.hpp"
 #include "cli/repro/program.hpp"
 #include "cli/request/request.hpp"
 #include "cli/request/request_builder.hpp"
 #include "core/base/error.hpp"
-#include "io/file/output.hpp"
 #include "io/file/path.hpp"
 #include "io/text/number_text.hpp"
 #include "io/text/utf8.hpp"
@@ -39,8 +34,8 @@ void check_name(const LanguageRow& language, const Request& request) {
     const std::string file = request.output.substr(request.output.find_last_of('/') + 1);
     if (std::ranges::find(imported, file) != std::end(imported))
         throw Error(ErrorKind::usage, location_of(request, "output"),
-                    "a program of this name hides the module " + file.substr(0, file.find('.')) +
-                        ", which it imports; expected another name");
+                    "a program of this name hides the module ", file.substr(0, file.find('.')),
+                    ", which it imports; expected another name");
 }
 
 /// Refuses what selects a part of the answer, and what a program cannot choose.
@@ -72,9 +67,8 @@ void check_count(double numbers, const LanguageRow& language, const Request& req
     if (!has_suffix)
         ((fix += ", or -o FILE") += language.suffix).append(", which writes numbers to FILE") +=
             language.data_suffix;
-    throw Error(ErrorKind::usage, "attn repro",
-                "the program would hold " + io::fixed_text(numbers, 0) +
-                    " numbers or more; expected at most " + std::to_string(most) + fix);
+    throw Error(ErrorKind::usage, "attn repro", "the program would hold ",
+                io::fixed_text(numbers, 0), " numbers or more; expected at most ", most, fix);
 }
 
 /// The path of the file of numbers. Errors: kind usage if it exists without the program.
