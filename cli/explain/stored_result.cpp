@@ -1,9 +1,7 @@
 #include "cli/explain/explanation.hpp"
 
-#include <algorithm>
 #include <cmath>
 #include <limits>
-#include <utility>
 
 #include <nlohmann/json.hpp>
 
@@ -46,14 +44,12 @@ void require_all_heads(const StoredResult& stored) {
     const Plan& plan = stored.plan;
     const std::string& place = stored.view.place();
     if (!plan.shown.heads.empty())
-        throw Error(
-            ErrorKind::input, place,
-            "has the heads " + shape_text(plan.shown.heads) + " of " + std::to_string(plan.heads) +
-                " alone; expected all, as without --head" +
-                (stored.part ? ""
-                             : ", or the question: attn explain " +
-                                   std::string(row_of(plan.config.mode).name) + " INPUT --head " +
-                                   std::to_string(plan.shown.heads.front())));
+        throw Error(ErrorKind::input, place, "has the heads ", shape_text(plan.shown.heads), " of ",
+                    plan.heads, " alone; expected all, as without --head",
+                    stored.part ? ""
+                                : ", or the question: attn explain " +
+                                      std::string(row_of(plan.config.mode).name) +
+                                      " INPUT --head " + std::to_string(plan.shown.heads.front()));
     if (plan.shown.average_heads)
         throw Error(ErrorKind::input, place,
                     "has attention_weights averaged over the heads; expected each head's own, as "
@@ -131,10 +127,9 @@ void require_near(const NamedArray& stored, const NamedArray& computed, double d
         if (a == b || std::isnan(a) || std::isnan(b)) continue;
         if (std::isfinite(a) && std::isfinite(b) && std::abs(a - b) <= 0.01 * largest + digit)
             continue;
-        throw Error(ErrorKind::input, place,
-                    stored.name + " of query " + std::to_string(query) + " has " +
-                        io::number_text(a) + "; expected " + io::number_text(b) +
-                        ", as its settings and other arrays give it");
+        throw Error(ErrorKind::input, place, stored.name, " of query ", query, " has ",
+                    io::number_text(a), "; expected ", io::number_text(b),
+                    ", as its settings and other arrays give it");
     }
 }
 
@@ -218,8 +213,8 @@ LayerPart part_of(const io::ResultView& view, const Request& flags) {
     if (const auto named = io::split_layer_name(array)) {
         array = named->array;
         if (layer && *layer != named->layer)
-            throw Error(ErrorKind::usage, location_of(flags, "layer"),
-                        view.named() + " is of another layer; expected one of them");
+            throw Error(ErrorKind::usage, location_of(flags, "layer"), view.named(),
+                        " is of another layer; expected one of them");
         layer = named->layer;
     }
     std::string list;
@@ -236,12 +231,12 @@ LayerPart part_of(const io::ResultView& view, const Request& flags) {
     if (list.empty()) refuse_without_weights(view);
     if (found.size() != 1)
         throw Error(ErrorKind::usage, flags.layer ? location_of(flags, "layer") : view.place(),
-                    std::string(found.empty() ? "no attention weights of that name and layer"
-                                              : "several attentions to explain") +
-                        "; expected one of " + io::shortened(list, io::longest_list) + ", by " +
-                        (view.head().has_decoder()
-                             ? "FILE:NAME, as in " + view.place() + ":decoder_attention_weights.0"
-                             : "--layer N"));
+                    found.empty() ? "no attention weights of that name and layer"
+                                  : "several attentions to explain",
+                    "; expected one of ", io::shortened(list, io::longest_list), ", by ",
+                    view.head().has_decoder()
+                        ? "FILE:NAME, as in " + view.place() + ":decoder_attention_weights.0"
+                        : "--layer N");
     const std::string& name = found.front().array;
     const std::size_t end = name.size() - io::without_stack(name).size();
     return {found.front().layer, end == 0 ? "" : name.substr(0, end - 1)};
@@ -266,15 +261,13 @@ void plan_layer(StoredResult& stored, const Request& flags) {
     const bool is_of_decoder = part.stack == "decoder" || part.stack == "cross";
     if (is_of_decoder && !plan_of_layer(view.head(), {part.layer, "cross"}, view.place()) &&
         plan_of_layer(view.head(), {part.layer, "decoder"}, view.place()))
-        throw Error(ErrorKind::unsupported, view.place(),
-                    "decoder layer " + std::to_string(part.layer) +
-                        " has one softmax over the encoder's keys and its own, and the result has "
-                        "their weights apart; expected an attention of the encoder");
+        throw Error(ErrorKind::unsupported, view.place(), "decoder layer ", part.layer,
+                    " has one softmax over the encoder's keys and its own, and the result has "
+                    "their weights apart; expected an attention of the encoder");
     if (!planned)
-        throw Error(ErrorKind::input, view.place(),
-                    "does not describe the attention of layer " + std::to_string(part.layer) +
-                        ", in layers." + std::to_string(part.layer) +
-                        "; expected a result of attn model of this version, without --bare");
+        throw Error(ErrorKind::input, view.place(), "does not describe the attention of layer ",
+                    part.layer, ", in layers.", part.layer,
+                    "; expected a result of attn model of this version, without --bare");
     stored.request = std::move(planned->request);
     stored.plan = std::move(planned->plan);
     stored.part = part;
@@ -294,8 +287,8 @@ void plan_layer(StoredResult& stored, const Request& flags) {
 void plan_result(StoredResult& stored, const Request& flags) {
     const io::ResultView& view = stored.view;
     if (flags.layer)
-        throw Error(ErrorKind::usage, location_of(flags, "layer"),
-                    view.place() + " has no layers; expected a result of attn model");
+        throw Error(ErrorKind::usage, location_of(flags, "layer"), view.place(),
+                    " has no layers; expected a result of attn model");
     PlannedResult planned = plan_of_result(view.head(), view.place(), flags);
     stored.request = std::move(planned.request);
     stored.plan = std::move(planned.plan);

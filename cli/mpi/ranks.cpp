@@ -4,10 +4,8 @@
 #include <cstdlib>
 #include <optional>
 #include <span>
-#include <string>
 #include <utility>
 
-#include "cli/mpi/communicator.hpp"
 #include "cli/output/output.hpp"
 #include "cli/request/errors.hpp"
 #include "cli/request/request_builder.hpp"
@@ -58,10 +56,9 @@ void refuse_standard_input(const Request& flags) {
 void check_plan(const Plan& plan) {
     plan.emit.for_each([&](ArrayId id) {
         if (!divided_arrays.has(id))
-            throw SettingError(ErrorKind::usage, "emit",
-                               std::string(id.row().name) +
-                                   " is not divided among ranks; expected --emit "
-                                   "context_vectors, head_outputs or logsumexp");
+            throw SettingError(ErrorKind::usage, "emit", id.row().name,
+                               " is not divided among ranks; expected --emit "
+                               "context_vectors, head_outputs or logsumexp");
     });
     if (plan.config.mask_method == MaskMethod::renormalize)
         throw SettingError(ErrorKind::usage, "mask_method",
@@ -99,9 +96,8 @@ void require_same_shapes(const OperandShapes& operands, const Communicator& worl
         const std::string own = shape_text(operands.*row.shape), first = world.from_first(own);
         world.together([&] {
             if (own != first)
-                throw Error(ErrorKind::shape, row.key,
-                            own + " on rank " + std::to_string(world.rank()) + ", " + first +
-                                " on rank 0; expected the same file on every rank");
+                throw Error(ErrorKind::shape, row.key, own, " on rank ", world.rank(), ", ", first,
+                            " on rank 0; expected the same file on every rank");
         });
     }
 }
@@ -263,16 +259,15 @@ Args with_shard(Args args, std::size_t rank, std::size_t ranks) {
     const std::string number = std::to_string(ranks) + " ranks";
     if (!args.has("shard")) {
         if (!args.has("out_dir"))
-            throw Error(ErrorKind::usage, "attn batch",
-                        number +
-                            " cannot write one text; expected --out-dir DIR, or --shard with "
-                            "another --output for each rank");
+            throw Error(ErrorKind::usage, "attn batch", number,
+                        " cannot write one text; expected --out-dir DIR, or --shard with "
+                        "another --output for each rank");
         args.flags.push_back({find_option(args.command->own, "shard"),
                               std::to_string(rank + 1) + "/" + std::to_string(ranks)});
     }
     if (args.words.empty() || std::ranges::count(args.words, std::string("-")) != 0)
-        throw Error(ErrorKind::usage, "attn batch",
-                    "standard input, which only one of " + number + " has; expected files");
+        throw Error(ErrorKind::usage, "attn batch", "standard input, which only one of ", number,
+                    " has; expected files");
     return args;
 }
 
@@ -287,8 +282,8 @@ void check_command(const Args& args, std::size_t ranks) {
         args.command->name == "batch")
         return;
     throw Error(ErrorKind::usage, "attn " + std::string(args.command->name),
-                "is not divided among " + std::to_string(ranks) +
-                    " ranks; expected a mode, attn batch, or one process");
+                "is not divided among ", ranks,
+                " ranks; expected a mode, attn batch, or one process");
 }
 
 int run_together(const Communicator& world, FunctionRef<Args()> parse,

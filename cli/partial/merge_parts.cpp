@@ -2,12 +2,10 @@
 
 #include <algorithm>
 #include <cstring>
-#include <string>
 #include <utility>
 
 #include "cli/output/output.hpp"
 #include "cli/output/pictures.hpp"
-#include "cli/question/question.hpp"
 #include "core/base/error.hpp"
 #include "core/operator/merge.hpp"
 #include "io/file/source.hpp"
@@ -65,10 +63,9 @@ JoinedKeys keys_of_all(const std::vector<PartFile>& parts, std::size_t keys) {
     for (std::size_t i = 0; i < owned.size(); ++i) {
         const auto& [range, part] = owned[i];
         if (range.first < end)
-            throw Error(
-                ErrorKind::input, part->place,
-                "has the keys " + text_of_ranges({range}) + ", and " + owned[i - 1].second->place +
-                    " " + text_of_ranges({owned[i - 1].first}) + "; expected each key in one part");
+            throw Error(ErrorKind::input, part->place, "has the keys ", text_of_ranges({range}),
+                        ", and ", owned[i - 1].second->place, " ",
+                        text_of_ranges({owned[i - 1].first}), "; expected each key in one part");
         if (range.first > end) joined.missing.push_back({end, range.first});
         if (range.first == end && i != 0)
             joined.ranges.back().end = range.end;
@@ -94,9 +91,8 @@ void check_projections(const std::vector<PartFile>& parts) {
              {std::pair("W_out", same_numbers(first.out_weight, other.part.out_weight)),
               {"b_out", same_numbers(first.out_bias, other.part.out_bias)}})
             if (!equal)
-                throw Error(ErrorKind::input, other.place,
-                            std::string(name) + " is not that of " + parts[0].place +
-                                "; expected parts of one question");
+                throw Error(ErrorKind::input, other.place, name, " is not that of ", parts[0].place,
+                            "; expected parts of one question");
 }
 
 /// The rows of all parts, in the order of their first keys, so that the order of the files does
@@ -165,10 +161,9 @@ void merge_parts(const std::vector<io::InputFile>& files, const Args& args) {
     const std::string missed = "keys " + text_of_ranges(missing) + " are missing";
     if (const io::OutputFormat* const format = format_of_suffix(io::output_formats, request.output);
         format != nullptr && !format->holds_weights)
-        throw Error(ErrorKind::usage, "--output " + request.output,
-                    missed +
-                        ", and the format holds no part; expected parts of all keys, or "
-                        ".npz, .safetensors or .json");
+        throw Error(ErrorKind::usage, "--output " + request.output, missed,
+                    ", and the format holds no part; expected parts of all keys, or "
+                    ".npz, .safetensors or .json");
     write_part(request.output,
                {"", ranges, question, part_of_rows(rows, false, plan, std::move(parts[0].part))},
                pool);

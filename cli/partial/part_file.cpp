@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <string_view>
 
-#include "cli/args/args.hpp"
 #include "cli/output/output.hpp"
 #include "cli/request/request.hpp"
 #include "core/base/error.hpp"
@@ -20,13 +19,12 @@ Array<double> read_named_array(const io::ResultView& view, const char* name, con
                                ThreadPool& workers) {
     const io::ArrayView* const array = view.find(name);
     if (array == nullptr)
-        throw Error(ErrorKind::input, view.place(),
-                    std::string("has no ") + name + "; expected a part as attn partial writes it");
+        throw Error(ErrorKind::input, view.place(), "has no ", name,
+                    "; expected a part as attn partial writes it");
     Array<double> values = view.read(*array, workers).values;
     if (values.shape() != shape)
-        throw Error(ErrorKind::input, view.place(),
-                    std::string(name) + " has shape " + shape_text(values.shape()) + "; expected " +
-                        shape_text(shape) + ", as its layout makes it");
+        throw Error(ErrorKind::input, view.place(), name, " has shape ", shape_text(values.shape()),
+                    "; expected ", shape_text(shape), ", as its layout makes it");
     return values;
 }
 
@@ -35,8 +33,7 @@ Array<double> read_named_array(const io::ResultView& view, const char* name, con
 std::string text_of_ranges(const KeyRanges& ranges) {
     std::string text;
     for (const KeyRange& range : ranges)
-        text += (text.empty() ? "" : ",") + std::to_string(range.first) + ":" +
-                std::to_string(range.end);
+        text += concat(text.empty() ? "" : ",", range.first, ":", range.end);
     return text;
 }
 
@@ -73,10 +70,8 @@ KeyRanges read_ranges(const io::InputFile& file, const Plan& plan) {
     const nlohmann::json text = io::head_member(file, "kv_range");
     KeyRanges ranges = text.is_string() ? ranges_of_text(text.get<std::string>()) : KeyRanges{};
     if (!ranges.empty() && ranges.back().end <= plan.kv_len) return ranges;
-    throw Error(
-        ErrorKind::input, file.place,
-        "kv_range is " + io::shortened(text.dump()) +
-            "; expected ranges of its keys in order, as \"0:" + std::to_string(plan.kv_len) + "\"");
+    throw Error(ErrorKind::input, file.place, "kv_range is ", io::shortened(text.dump()),
+                "; expected ranges of its keys in order, as \"0:", plan.kv_len, "\"");
 }
 
 const io::OutputFormat& format_of_part(const std::string& path) {

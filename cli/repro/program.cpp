@@ -3,18 +3,14 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
-#include <cstddef>
 #include <cstdlib>
 #include <memory>
 #include <numeric>
-#include <string>
 #include <utility>
 #include <variant>
-#include <vector>
 
 #include "core/base/error.hpp"
 #include "core/check/evaluate.hpp"
-#include "core/check/problem.hpp"
 #include "core/check/their_array.hpp"
 #include "core/layer/mask_rows.hpp"
 #include "io/file/zip.hpp"
@@ -227,10 +223,10 @@ void check_finite(const ProgramArray& array) {
         const double x = array.values[at];
         if (std::isfinite(x) || (may_be_minus_infinity && x < 0)) continue;
         throw Error(ErrorKind::input, array.name + " " + index_text(at, array.full),
-                    std::string(std::isnan(x) ? "NaN"
-                                : x > 0       ? "Infinity"
-                                              : "-Infinity") +
-                        "; expected a finite number, whose rounding errors have a bound");
+                    std::isnan(x) ? "NaN"
+                    : x > 0       ? "Infinity"
+                                  : "-Infinity",
+                    "; expected a finite number, whose rounding errors have a bound");
     }
 }
 
@@ -273,10 +269,10 @@ void check_sums(const Repro& program, const Result& result) {
         };
         if (sum_of(weights) != 0 && sum_of(masked) < least)
             throw SettingError(ErrorKind::unsupported, "mask_method",
-                               "the sum of the weights of the keys that query " +
-                                   std::to_string(row / keys % program.plan.q_len) +
-                                   " may attend to is 0 or too small for a program to divide by; "
-                                   "expected scores that differ less, or neg-inf");
+                               "the sum of the weights of the keys that query ",
+                               row / keys % program.plan.q_len,
+                               " may attend to is 0 or too small for a program to divide by; "
+                               "expected scores that differ less, or neg-inf");
     }
 }
 

@@ -4,8 +4,6 @@
 #include <iterator>
 #include <numeric>
 #include <optional>
-#include <string>
-#include <utility>
 
 #include <nlohmann/json.hpp>
 
@@ -168,7 +166,7 @@ ScanStats read_stats(const io::InputFile& file) {
     } catch (const json::exception&) {
         what = "a member is missing or has another type";
     }
-    throw Error(ErrorKind::input, file.place, what + "; expected a file as attn scan writes it");
+    throw Error(ErrorKind::input, file.place, what, "; expected a file as attn scan writes it");
 }
 
 namespace {
@@ -190,10 +188,8 @@ std::string difference_of_configs(const io::InputFile& own, const io::InputFile&
 void join_stats(ScanStats& all, const ScanStats& other, const std::string& place,
                 const std::string& first) {
     if (other.shards.of != all.shards.of)
-        throw Error(ErrorKind::input, place,
-                    "is of a corpus in " + std::to_string(other.shards.of) + " shards, and " +
-                        first + " of one in " + std::to_string(all.shards.of) +
-                        "; expected shards of one division");
+        throw Error(ErrorKind::input, place, "is of a corpus in ", other.shards.of, " shards, and ",
+                    first, " of one in ", all.shards.of, "; expected shards of one division");
     std::vector<std::uint64_t> held;
     std::merge(all.shards.held.begin(), all.shards.held.end(), other.shards.held.begin(),
                other.shards.held.end(), std::back_inserter(held));
@@ -225,9 +221,8 @@ void merge_stats(const std::vector<io::InputFile>& files, const Args& args) {
             continue;
         }
         if (stats.config != all->config)
-            throw Error(ErrorKind::input, file.place,
-                        "has " + difference_of_configs(file, files.front()) +
-                            "; expected files of one scan");
+            throw Error(ErrorKind::input, file.place, "has ",
+                        difference_of_configs(file, files.front()), "; expected files of one scan");
         join_stats(*all, stats, file.place, files.front().place);
     }
     const std::size_t held = all->shards.held.size();

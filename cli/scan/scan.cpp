@@ -4,12 +4,9 @@
 #include <mutex>
 #include <utility>
 
-#include "cli/batch/records.hpp"
-#include "cli/model/model.hpp"
 #include "cli/request/digest.hpp"
 #include "cli/request/errors.hpp"
 #include "cli/request/field.hpp"
-#include "cli/request/request.hpp"
 #include "cli/scan/scan.hpp"
 #include "core/base/error.hpp"
 #include "core/base/memory.hpp"
@@ -200,10 +197,9 @@ void write_stats(io::OutputFile& out, const ScanStats& stats) {
 }
 
 [[noreturn]] void fail_to_resume(const std::string& path, const std::string& what) {
-    throw Error(ErrorKind::input, path,
-                what +
-                    "; expected the flags and the corpus of the scan that began this file, or "
-                    "another file to resume");
+    throw Error(ErrorKind::input, path, what,
+                "; expected the flags and the corpus of the scan that began this file, or "
+                "another file to resume");
 }
 
 /// Continues the statistics of the file, if there is one, after the records that it has.

@@ -133,17 +133,15 @@ void TextSums::add(const TextSums& other, const std::vector<std::size_t>& statis
         if (is_new) continue;
         LayerSums& to = at->second;
         if (to.heads != from.heads)
-            throw Error(ErrorKind::input, place,
-                        head_place(key, 0) + ": " + std::to_string(from.heads) +
-                            " heads, where other texts have " + std::to_string(to.heads) +
-                            "; expected one number");
+            throw Error(ErrorKind::input, place, head_place(key, 0), ": ", from.heads,
+                        " heads, where other texts have ", to.heads, "; expected one number");
         for (std::size_t i = 0; i < to.sums.size(); ++i)
             if (!to.sums[i].add(from.sums[i]))
                 throw Error(ErrorKind::input, place,
-                            std::string(head_statistics()[statistics[i % statistics.size()]].name) +
-                                " of " + head_place(key, i / statistics.size()) +
-                                " exceeds the range of its sums; expected fewer texts in one "
-                                "file");
+                            head_statistics()[statistics[i % statistics.size()]].name, " of ",
+                            head_place(key, i / statistics.size()),
+                            " exceeds the range of its sums; expected fewer texts in one "
+                            "file");
     }
 }
 

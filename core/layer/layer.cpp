@@ -4,14 +4,12 @@
 
 #include <algorithm>
 #include <array>
-#include <memory>
 #include <utility>
 
 #include "core/base/torch_random.hpp"
 #include "core/layer/heads.hpp"
 #include "core/layer/mask_rows.hpp"
 #include "core/layer/stages.hpp"
-#include "core/operator/attention.hpp"
 #include "core/operator/recorder.hpp"
 #include "core/plan/backend.hpp"
 #include "core/plan/drawn_input.hpp"
@@ -105,7 +103,7 @@ std::shared_ptr<const LayerWeights<T>> weights_of(const Plan& plan, const Operan
 void keep_token_ids(const Plan& plan, const Operands& operands, Recorder& recorder) {
     if (!recorder.records("token_ids")) return;
     Array<std::int64_t> ids = Array<std::int64_t>::from_shape({plan.q_len});
-    std::copy(operands.token_ids.begin(), operands.token_ids.end(), ids.begin());
+    std::ranges::copy(operands.token_ids, ids.begin());
     recorder.keep_as_is("token_ids", std::move(ids));
 }
 

@@ -1,8 +1,6 @@
 // One `sdpa` computation on the heads of a layer, and its description.
 #include <cmath>
 #include <limits>
-#include <memory>
-#include <string>
 #include <utility>
 
 #include "core/base/error.hpp"
@@ -18,9 +16,8 @@ namespace {
 void check_heads(const ArrayRequest& wanted, std::size_t heads, std::size_t layer) {
     for (const std::uint64_t head : wanted.heads)
         if (head >= heads)
-            throw SettingError(ErrorKind::usage, "head",
-                               "layer " + std::to_string(layer) + " has " + std::to_string(heads) +
-                                   " heads; expected 0 to " + std::to_string(heads - 1));
+            throw SettingError(ErrorKind::usage, "head", "layer ", layer, " has ", heads,
+                               " heads; expected 0 to ", heads - 1);
 }
 
 /// Whether `sdpa` has an array of a layer. Context vectors are recorded after the output

@@ -1,5 +1,4 @@
 // Mixtures of experts: the router's choice, then each expert on the tokens that chose it.
-#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <utility>
@@ -15,7 +14,7 @@ struct Choice {
 };
 
 void softmax(std::vector<double>& x) {
-    const double largest = *std::max_element(x.begin(), x.end());
+    const double largest = *std::ranges::max_element(x);
     double sum = 0;
     for (double& value : x) sum += value = std::exp(value - largest);
     for (double& value : x) value /= sum;

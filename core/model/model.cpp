@@ -61,9 +61,7 @@ private:
             const std::uint64_t next = best_of(logits_after(input)).front().first;
             result_.generated.push_back(next);
             input.ids.push_back(next);
-            if (std::find(model_->end_ids.begin(), model_->end_ids.end(), next) !=
-                model_->end_ids.end())
-                break;
+            if (std::ranges::find(model_->end_ids, next) != model_->end_ids.end()) break;
         }
         if (request_.generate != 0) take_length(input.ids.size());
     }

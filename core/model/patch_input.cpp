@@ -12,8 +12,9 @@ namespace attn {
 
 namespace {
 
-[[noreturn]] void fail(const std::string& array, const std::string& message) {
-    throw SettingError(ErrorKind::input, array, message);
+template <class... Parts>
+[[noreturn]] void fail(const std::string& array, const Parts&... message) {
+    throw SettingError(ErrorKind::input, array, message...);
 }
 
 using Grid = std::array<std::size_t, 2>;
@@ -26,15 +27,12 @@ std::string array_name(const PatchInput& spec) {
 void check_tables(const PatchInput& spec) {
     for (const Parameter& token : spec.tokens)
         if (token->size() != spec.width)
-            fail("model", "a token does not have the width of the model; expected " +
-                              std::to_string(spec.width));
+            fail("model", "a token does not have the width of the model; expected ", spec.width);
     if (spec.registers != nullptr && spec.registers->size() % spec.width != 0)
-        fail("model", "registers do not have the width of the model; expected " +
-                          std::to_string(spec.width));
+        fail("model", "registers do not have the width of the model; expected ", spec.width);
     if (spec.positions != nullptr && (spec.positions->size() % spec.width != 0 ||
                                       spec.positions->size() / spec.width <= spec.tokens.size()))
-        fail("model", "the position table has the wrong size; expected rows of " +
-                          std::to_string(spec.width));
+        fail("model", "the position table has the wrong size; expected rows of ", spec.width);
 }
 
 /// Patches that are given, (1, patches, values), and the rows and columns of them.
@@ -50,11 +48,11 @@ States given_patches(const PatchInput& spec, const ModelInput& input, Dtype dtyp
         if (is_valid) grid[i] = static_cast<std::size_t>(size);
     }
     if (!is_valid || grid[0] * grid[1] > shape[0])
-        fail("spatial_shapes", "is not the number of rows and columns of at most " +
-                                   std::to_string(shape[0]) + " patches; expected two integers");
+        fail("spatial_shapes", "is not the number of rows and columns of at most ", shape[0],
+             " patches; expected two integers");
     if (shape[1] != spec.map.d_in)
-        fail("pixel_values", "shape " + shape_text(shape) + "; expected (patches, " +
-                                 std::to_string(spec.map.d_in) + ") for this model");
+        fail("pixel_values", "shape ", shape_text(shape), "; expected (patches, ", spec.map.d_in,
+             ") for this model");
     return {*input.pixel_values, dtype, {1, shape[0], shape[1]}};
 }
 
@@ -77,11 +75,10 @@ States patches_of(const PatchInput& spec, const ModelInput& input, Dtype dtype, 
             return exact != 0 ? std::to_string(exact) : "at least " + std::to_string(least);
         };
         const std::string rows = size(image[0], patch[0]), columns = size(image[1], patch[1]);
-        fail(array_name(spec),
-             "shape " + shape_text(shape) + "; expected (" +
-                 (is_sound ? columns + ", " + rows
-                           : std::to_string(spec.channels) + ", " + rows + ", " + columns) +
-                 ") for this model");
+        fail(array_name(spec), "shape ", shape_text(shape), "; expected (",
+             is_sound ? columns + ", " + rows
+                      : std::to_string(spec.channels) + ", " + rows + ", " + columns,
+             ") for this model");
     }
     is_square = height == width;
     grid = {(height - patch[0]) / spec.step[0] + 1, (width - patch[1]) / spec.step[1] + 1};
@@ -110,8 +107,8 @@ std::vector<double> positions_of(const PatchInput& spec, const std::vector<doubl
         return own;
     const auto side = static_cast<std::size_t>(std::sqrt(static_cast<double>(count)));
     if (spec.resize == Resize::none || side * side != count)
-        fail(array_name(spec), "has " + std::to_string(grid[0] * grid[1]) + " patches; expected " +
-                                   std::to_string(count) + ", for which the model has positions");
+        fail(array_name(spec), "has ", grid[0] * grid[1], " patches; expected ", count,
+             ", for which the model has positions");
     return resized(own, side, side, grid[0], grid[1], spec.resize);
 }
 
@@ -127,8 +124,8 @@ std::vector<std::size_t> shape_without_batch(const RealArray& array, std::size_t
     std::vector<std::size_t> shape = array.shape();
     if (shape.size() == rank + 1 && shape[0] == 1) shape.erase(shape.begin());
     if (shape.size() != rank)
-        fail(rank == 2 ? "input_values" : "pixel_values",
-             "shape " + shape_text(array.shape()) + "; expected " + std::to_string(rank) + " axes");
+        fail(rank == 2 ? "input_values" : "pixel_values", "shape ", shape_text(array.shape()),
+             "; expected ", rank, " axes");
     return shape;
 }
 

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <string>
-#include <vector>
 
 #include "core/base/error.hpp"
 #include "core/layer/norm.hpp"
@@ -20,9 +19,8 @@ std::vector<T> row_of(const Parameter& parameter, std::size_t first, std::size_t
 
 [[noreturn]] void fail_size(const Parameter& tensor, std::size_t size, std::size_t width) {
     const std::string place = tensor->place();
-    throw Error(ErrorKind::input, place.empty() ? "model" : place,
-                "takes rows of " + std::to_string(size) + " numbers; expected " +
-                    std::to_string(width) + ", the width of its input");
+    throw Error(ErrorKind::input, place.empty() ? "model" : place, "takes rows of ", size,
+                " numbers; expected ", width, ", the width of its input");
 }
 
 }  // namespace
@@ -94,9 +92,8 @@ void norm_rows(const Compute& compute, const NormSpec& norm, std::size_t width, 
         const std::size_t count = given->size();
         if (columns == 0 || count == 0 || count % columns != 0 || x.size() % count != 0 ||
             (norm.weight != nullptr && count != norm.weight->size()))
-            throw Error(ErrorKind::input, "model",
-                        "a parameter of a norm has " + std::to_string(count) +
-                            " elements; expected " + std::to_string(columns));
+            throw Error(ErrorKind::input, "model", "a parameter of a norm has ", count,
+                        " elements; expected ", columns);
     }
     if (is_dry_run()) return;
     std::vector<double> weight = elements_of(norm.weight);
@@ -127,14 +124,12 @@ States convolve(const Compute& compute, const Convolution& convolution, const St
     const std::size_t taps = convolution.taps(), tokens = x.rows(), width = x.columns();
     const std::size_t padded = tokens + 2 * convolution.padding;
     if (width != convolution.d_in())
-        throw SettingError(ErrorKind::input, "model",
-                           "the input of a convolution has " + std::to_string(width) +
-                               " channels; expected " + std::to_string(convolution.d_in()));
+        throw SettingError(ErrorKind::input, "model", "the input of a convolution has ", width,
+                           " channels; expected ", convolution.d_in());
     if (padded < taps)
-        throw SettingError(ErrorKind::input, "model",
-                           "the input of a convolution of " + std::to_string(taps) + " taps has " +
-                               std::to_string(tokens) + " frames; expected at least " +
-                               std::to_string(taps - 2 * convolution.padding));
+        throw SettingError(ErrorKind::input, "model", "the input of a convolution of ", taps,
+                           " taps has ", tokens, " frames; expected at least ",
+                           taps - 2 * convolution.padding);
     const std::size_t frames = (padded - taps) / convolution.stride + 1,
                       d_out = convolution.d_out(), groups = convolution.groups,
                       before = width / groups, after = d_out / groups;

@@ -1,7 +1,6 @@
 // The order of a block's parts, and the residuals between them.
 #include "core/model/run_block.hpp"
 
-#include <string>
 #include <type_traits>
 #include <utility>
 
@@ -119,9 +118,8 @@ States run_block(BlockRun& run, States x) {
 
 void check_width(const std::string& what, const States& y, std::size_t width) {
     if (y.columns() != width)
-        throw Error(ErrorKind::input, "model",
-                    "the output of " + what + " has " + std::to_string(y.columns()) +
-                        " columns; expected " + std::to_string(width));
+        throw Error(ErrorKind::input, "model", "the output of ", what, " has ", y.columns(),
+                    " columns; expected ", width);
 }
 
 void BlockRun::record(std::string_view name, const States& x, std::vector<std::string_view> axes) {
@@ -141,10 +139,9 @@ States BlockRun::valid_rows(States x) const {
 const KeysAndValues& BlockRun::made_by(std::size_t layer) const {
     const auto made = shared->find(layer);
     if (made == shared->end())
-        throw SettingError(ErrorKind::usage, "layer",
-                           "layer " + std::to_string(block.layer) + " uses results of layer " +
-                               std::to_string(layer) +
-                               "; expected that layer, or an earlier one, as the first");
+        throw SettingError(ErrorKind::usage, "layer", "layer ", block.layer,
+                           " uses results of layer ", layer,
+                           "; expected that layer, or an earlier one, as the first");
     return made->second;
 }
 

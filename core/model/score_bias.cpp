@@ -1,10 +1,7 @@
 // Masks and biases on scores of unusual kinds of attention.
-#include <algorithm>
 #include <cmath>
 #include <limits>
-#include <memory>
 #include <numeric>
-#include <span>
 #include <utility>
 
 #include "core/base/error.hpp"
@@ -67,11 +64,10 @@ Array<double> bias_of_positions(const Compute& compute, const RelativePositions&
     const std::vector<std::size_t>& shape = p.table->shape();
     if (shape.size() != 2 || p.largest == 0 || p.centre < p.largest ||
         shape[0] != p.centre + p.largest)
-        throw Error(ErrorKind::input, p.table->place(),
-                    "shape " + shape_text(shape) + "; expected " +
-                        std::to_string(p.centre + p.largest) +
-                        " rows, by max_relative_positions, position_buckets or "
-                        "max_position_embeddings in the model's config.json");
+        throw Error(ErrorKind::input, p.table->place(), "shape ", shape_text(shape), "; expected ",
+                    p.centre + p.largest,
+                    " rows, by max_relative_positions, position_buckets or "
+                    "max_position_embeddings in the model's config.json");
     const std::size_t heads = query.depth(), q_len = query.rows(), kv_len = key.rows(),
                       d = query.columns(),
                       span = p.clamps_to_length ? std::min(std::max(q_len, kv_len), p.largest)
@@ -150,14 +146,13 @@ Array<double> allowed_keys(const BlockRun& run, const AttentionPart& part,
                       past = heads.is_cross ? 0 : run.past;
     const std::vector<bool>& own = heads.is_cross ? run.valid_encoder_keys : run.valid_keys;
     const std::vector<bool>& encoder = run.valid_encoder_keys;
-    const bool has_invalid = std::find(own.begin(), own.end(), false) != own.end();
+    const bool has_invalid = std::ranges::find(own, false) != own.end();
     if (before == 0 ? !part.chunk && !has_invalid
                     : !part.window_left && own.empty() && encoder.empty())
         return {};
     Array<double> mask = Array<double>::from_shape({q_len, kv_len});
     // Chunks begin after padding on the left.
-    const auto first =
-        static_cast<std::size_t>(std::find(own.begin(), own.end(), true) - own.begin());
+    const auto first = static_cast<std::size_t>(std::ranges::find(own, true) - own.begin());
     const auto is_allowed = [&](std::size_t query, std::size_t key) {
         if (key < before) return encoder.empty() || encoder[key];
         key -= before;

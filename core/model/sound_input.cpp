@@ -1,4 +1,3 @@
-#include <string>
 #include <utility>
 
 #include "core/base/error.hpp"
@@ -49,12 +48,11 @@ States features(const SoundSpec& spec, const ModelInput& input, Dtype dtype) {
     if (shape.size() < 2 || frames == 0 || given.size() != bins * frames ||
         shape[shape.size() - 2] != bins ||
         (spec.frames_needed != 0 && frames != spec.frames_needed))
-        throw SettingError(ErrorKind::input, "input_features",
-                           "the array does not have the model's shape; expected (" +
-                               std::to_string(bins) + ", " +
-                               (spec.frames_needed == 0 ? std::string("frames")
-                                                        : std::to_string(spec.frames_needed)) +
-                               ")");
+        throw SettingError(
+            ErrorKind::input, "input_features",
+            "the array does not have the model's shape; expected (", bins, ", ",
+            spec.frames_needed == 0 ? std::string("frames") : std::to_string(spec.frames_needed),
+            ")");
     return merged(States(*input.input_features, dtype, {bins, frames, 1}));
 }
 

@@ -36,7 +36,7 @@ std::string decimal_of(Int128 value) {
         rest /= 10;
     } while (rest != 0);
     if (is_negative) digits += '-';
-    std::reverse(digits.begin(), digits.end());
+    std::ranges::reverse(digits);
     return digits;
 }
 
@@ -88,10 +88,6 @@ bool FixedSums::add(const FixedSums& other) {
     return !__builtin_add_overflow(count, other.count, &count) &&
            !__builtin_add_overflow(sum, other.sum, &sum) &&
            !__builtin_add_overflow(squares, other.squares, &squares);
-}
-
-double FixedSums::mean() const {
-    return static_cast<double>(sum) / static_cast<double>(count) * 0x1p-24;
 }
 
 /// n times the variance is squares - sum^2 / n. With sum = q n + r it is the integer

@@ -54,7 +54,7 @@ struct FixedSums {
     [[nodiscard]] bool add(const FixedSums& other);
 
     /// Of at least one value, in units of the value.
-    double mean() const;
+    double mean() const { return static_cast<double>(sum) / static_cast<double>(count) * 0x1p-24; }
     /// The mean square less the square of the mean.
     double variance() const;
 

@@ -105,7 +105,7 @@ const std::vector<Family>& all_families() {
     static const json rows = parse_own(layer_families_text);  // has the texts of the names
     static const std::vector<Family> families = [] {
         std::vector<Family> all;
-        std::transform(rows.begin(), rows.end(), std::back_inserter(all), family_in);
+        std::ranges::transform(rows, std::back_inserter(all), family_in);
         return all;
     }();
     return families;

@@ -1,16 +1,12 @@
 #include "io/model/find_layer.hpp"
 
 #include <algorithm>
-#include <string>
 #include <unordered_set>
-#include <utility>
-#include <vector>
 
 #include <nlohmann/json.hpp>
 
 #include "core/base/error.hpp"
 #include "core/model/attention_part.hpp"
-#include "io/model/families.hpp"
 #include "io/text/number_text.hpp"
 #include "io/text/text.hpp"
 
@@ -28,10 +24,9 @@ std::optional<std::size_t> last_number(const std::string& prefix) {
 /// A head of a wrapper is not a layer, even if head 0 is missing.
 bool is_head(const ModelLayer& layer) {
     if (layer.names->is_wrapper) return false;
-    return std::any_of(
-        layer.family->layers.begin(), layer.family->layers.end(), [&](const LayerNames& names) {
-            return names.is_wrapper && match_name(layer.prefix, names.layer).has_value();
-        });
+    return std::ranges::any_of(layer.family->layers, [&](const LayerNames& names) {
+        return names.is_wrapper && match_name(layer.prefix, names.layer).has_value();
+    });
 }
 
 /// The layers whose tensors have the names of this form. `weights` are those of the family's layers
@@ -56,8 +51,9 @@ void add_layers(const ArrayFile& file, const Family& family, const LayerNames& n
     }
 }
 
-[[noreturn]] void fail_in(const ArrayFile& file, const std::string& message) {
-    throw Error(ErrorKind::input, file.name, message);
+template <class... Parts>
+[[noreturn]] void fail_in(const ArrayFile& file, const Parts&... message) {
+    throw Error(ErrorKind::input, file.name, message...);
 }
 
 [[noreturn]] void fail_to_fit(const ArrayFile& file, const LayerQuery& query) {
@@ -73,8 +69,8 @@ void add_layers(const ArrayFile& file, const Family& family, const LayerNames& n
         examples += ", or of another layout of attn help model";
         break;
     }
-    fail_in(file, "no attention layer in it; it has " + list_of(file.arrays) +
-                      "; expected names as in " + examples);
+    fail_in(file, "no attention layer in it; it has ", list_of(file.arrays),
+            "; expected names as in ", examples);
 }
 
 /// "0 to 11", or "0, 2": the numbers of the layers.
@@ -82,13 +78,12 @@ std::string numbers_text(const std::vector<ModelLayer>& layers) {
     std::vector<std::size_t> numbers;
     for (const ModelLayer& layer : layers)
         if (layer.number) numbers.push_back(*layer.number);
-    std::sort(numbers.begin(), numbers.end());
+    std::ranges::sort(numbers);
     numbers.erase(std::unique(numbers.begin(), numbers.end()), numbers.end());
     if (numbers.empty()) return "layers without numbers";
     const bool is_range = numbers.back() - numbers.front() + 1 == numbers.size();
     if (is_range && numbers.size() > 1)
-        return "layers " + std::to_string(numbers.front()) + " to " +
-               std::to_string(numbers.back());
+        return concat("layers ", numbers.front(), " to ", numbers.back());
     std::string text = "layer";
     for (std::size_t number : numbers) text += " " + std::to_string(number);
     return text;
@@ -105,9 +100,8 @@ void check_present(const ArrayFile& file, const ModelLayer& layer) {
     for (std::string_view name : needed)
         for (std::size_t head = 0; head < layer.groups(); ++head)
             if (const std::string full = layer.full(name, head); file.find(full) == nullptr)
-                fail_in(file, "has no tensor \"" + full + "\", which " +
-                                  std::string(layer.family->name) + " needs; it has " +
-                                  list_of(file.arrays));
+                fail_in(file, "has no tensor \"", full, "\", which ", layer.family->name,
+                        " needs; it has ", list_of(file.arrays));
 }
 
 /// attn stores drawn parameters in the layout of their initialiser.
@@ -168,9 +162,8 @@ std::string ModelLayer::full_outside(std::string_view name) const {
 
 void check_layout(const ArrayFile& file, std::optional<bool> wanted, bool in_out) {
     if (wanted.value_or(in_out) != in_out)
-        throw SettingError(ErrorKind::usage, "weights_layout",
-                           "the names in " + file.name + " mean " + (in_out ? "in-out" : "out-in") +
-                               "; expected that");
+        throw SettingError(ErrorKind::usage, "weights_layout", "the names in ", file.name, " mean ",
+                           in_out ? "in-out" : "out-in", "; expected that");
 }
 
 std::vector<ModelLayer> layers_of(const ArrayFile& file) {
@@ -190,22 +183,21 @@ ModelLayer find_layer(const ArrayFile& file, const LayerQuery& query) {
                !layer.full("").starts_with(query.prefix);
     });
     if (layers.empty()) fail_to_fit(file, query);
-    const bool numbered = std::any_of(layers.begin(), layers.end(), [](const ModelLayer& layer) {
-        return layer.number.has_value();
-    });
+    const bool numbered = std::ranges::any_of(
+        layers, [](const ModelLayer& layer) { return layer.number.has_value(); });
     std::vector<ModelLayer> fitting;
     for (const ModelLayer& layer : layers)
         if (query.number ? layer.number == query.number
                          : layers.size() == 1 || !numbered || layer.number == 0u)
             fitting.push_back(layer);
     if (fitting.empty())
-        throw SettingError(ErrorKind::usage, "layer",
-                           "no such layer in " + file.name + "; it has " + numbers_text(layers));
+        throw SettingError(ErrorKind::usage, "layer", "no such layer in ", file.name, "; it has ",
+                           numbers_text(layers));
     if (fitting.size() > 1) {
         const std::string list = comma_list(
             fitting, [](const ModelLayer& layer) { return layer.full(layer.names->query.weight); });
-        fail_in(file, "several attention layers fit: " + list + "; expected one, named as in " +
-                          file.name + ":PREFIX");
+        fail_in(file, "several attention layers fit: ", list, "; expected one, named as in ",
+                file.name, ":PREFIX");
     }
     ModelLayer& layer = fitting.front();
     resolve_layout(file, query, layer);

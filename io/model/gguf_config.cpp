@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <string>
 #include <utility>
 
 #include "core/base/error.hpp"
@@ -195,9 +194,9 @@ private:
     void write_member(const std::string& key) {
         const json* const member = facts_.find("keys", key);
         if (member == nullptr)
-            throw Error(ErrorKind::unsupported, facts_.file().name,
-                        "the key " + one_line(shortened(facts_.architecture() + "." + key, 80)) +
-                            " may change the numbers; expected a model without it");
+            throw Error(ErrorKind::unsupported, facts_.file().name, "the key ",
+                        one_line(shortened(facts_.architecture() + "." + key, 80)),
+                        " may change the numbers; expected a model without it");
         const std::string name = *member;
         if (name.empty() || config_.contains(name)) return;
         const json value = facts_.at(key);

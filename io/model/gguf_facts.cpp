@@ -44,9 +44,8 @@ const json& architecture_row(const std::string& name, const ArrayFile& file) {
         if (row["name"] == name && (needed.empty() || file.find(needed) != nullptr)) return row;
         if (known.empty() || known.back() != row["name"]) known.push_back(row["name"]);
     }
-    throw Error(ErrorKind::unsupported, file.name,
-                "general.architecture is \"" + one_line(shortened(name)) + "\"; expected one of " +
-                    comma_list(known));
+    throw Error(ErrorKind::unsupported, file.name, "general.architecture is \"",
+                one_line(shortened(name)), "\"; expected one of ", comma_list(known));
 }
 
 }  // namespace
@@ -75,8 +74,8 @@ const json* GgufFacts::find(const char* kind, const std::string& name) const {
 void GgufFacts::fail(std::string_view key, const std::string& found,
                      const std::string& expected) const {
     throw Error(ErrorKind::input, file_.name,
-                one_line(shortened(architecture_ + "." + std::string(key), 80)) + " is " + found +
-                    "; expected " + expected);
+                one_line(shortened(architecture_ + "." + std::string(key), 80)), " is ", found,
+                "; expected ", expected);
 }
 
 json GgufFacts::at(std::string_view key) const {
@@ -84,8 +83,8 @@ json GgufFacts::at(std::string_view key) const {
     if (found == members_.end()) return {};
     const bool is_list = found->is_array() && !found->empty() && found->front().is_number();
     if (!is_list || key == "rope.dimension_sections") return as_stored(*found);
-    const bool is_same = std::all_of(found->begin(), found->end(),
-                                     [&](const json& one) { return one == found->front(); });
+    const bool is_same =
+        std::ranges::all_of(*found, [&](const json& one) { return one == found->front(); });
     if (!is_same) fail(key, text_of(*found), "the same number for every layer");
     return as_stored(found->front());
 }
@@ -121,10 +120,9 @@ json GgufFacts::elements(const StoredArray& array) const {
     constexpr std::size_t most = 65536;
     const std::size_t count = array.elements();
     if (count > most || !array.type)
-        throw Error(ErrorKind::input, array.place(),
-                    "shape " + shape_text(array.shape) + " and type " +
-                        one_line(shortened(array.type_name)) + "; expected at most " +
-                        std::to_string(most) + " numbers");
+        throw Error(ErrorKind::input, array.place(), "shape ", shape_text(array.shape),
+                    " and type ", one_line(shortened(array.type_name)), "; expected at most ", most,
+                    " numbers");
     std::vector<float> values(count);
     read_floats(array, 0, count, values.data());
     return json(values);

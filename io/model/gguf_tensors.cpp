@@ -1,8 +1,6 @@
 #include "io/model/gguf_architectures.hpp"
 
 #include <functional>
-#include <optional>
-#include <string>
 #include <utility>
 #include <vector>
 
@@ -44,9 +42,10 @@ public:
     }
 
 private:
-    [[noreturn]] void fail(const StoredArray& array, const std::string& expected) const {
-        throw Error(ErrorKind::input, array.place(),
-                    "shape " + shape_text(array.shape) + "; expected " + expected);
+    template <class... Parts>
+    [[noreturn]] void fail(const StoredArray& array, const Parts&... expected) const {
+        throw Error(ErrorKind::input, array.place(), "shape ", shape_text(array.shape),
+                    "; expected ", expected...);
     }
 
     /// The number of the layer in "blk.3.attn_q.weight", as text; empty if it has none.
@@ -80,17 +79,16 @@ private:
         if (text.empty()) return;
         const auto layer = number_of_text<std::uint64_t>(text);
         if (!layer || std::to_string(*layer) != text || *layer >= facts_.layers())
-            throw Error(ErrorKind::input, array.place(),
-                        "is of block " + one_line(shortened(text)) + "; expected 0 to " +
-                            std::to_string(facts_.layers() - 1) + ", by block_count");
+            throw Error(ErrorKind::input, array.place(), "is of block ", one_line(shortened(text)),
+                        "; expected 0 to ", facts_.layers() - 1, ", by block_count");
     }
 
     void add(const StoredArray& array) {
         const std::optional<TensorMatch> found = match(array);
         if (!found)
-            throw Error(ErrorKind::input, array.place(),
-                        "is not a tensor of the architecture " + facts_.architecture() +
-                            ", and would be ignored; expected a file without it");
+            throw Error(ErrorKind::input, array.place(), "is not a tensor of the architecture ",
+                        facts_.architecture(),
+                        ", and would be ignored; expected a file without it");
         check_layer(array);
         add(array, *found);
     }
@@ -148,7 +146,7 @@ private:
     void check_rows(const StoredArray& array, std::size_t rows) const {
         const std::size_t rank = array.shape.size();
         if ((rank != 1 && rank != 2) || array.shape[0] != rows)
-            fail(array, std::to_string(rows) + " rows, by the keys of " + facts_.architecture());
+            fail(array, rows, " rows, by the keys of ", facts_.architecture());
     }
 
     /// Rows of a head in halves, stored by turns.
@@ -193,7 +191,7 @@ private:
         const StoredArray* up = facts_.file().find(other);
         const std::size_t rank = gate.shape.size();
         if (up == nullptr || up->shape != gate.shape || (rank != 2 && rank != 3))
-            fail(gate, "a tensor " + one_line(shortened(other)) + " of the same shape");
+            fail(gate, "a tensor ", one_line(shortened(other)), " of the same shape");
         const std::size_t run = rank == 3 ? gate.shape[2] : 1;
         std::vector<std::size_t> shape = gate.shape;
         shape[1] *= 2;
@@ -257,7 +255,7 @@ private:
     void add_value_columns(const StoredArray& array, const std::string& name) {
         const std::size_t heads = value_heads(), inner = facts_.whole("ssm.inner_size");
         if (array.shape.size() != 2 || array.shape[1] != inner || inner % heads != 0)
-            fail(array, std::to_string(inner) + " columns, by ssm.inner_size");
+            fail(array, inner, " columns, by ssm.inner_size");
         Rearrangement parts{{array}};
         const auto source = value_rows(inner / heads, 0);
         for (std::size_t i = 0; i < inner; ++i) parts.columns.push_back(source(i));

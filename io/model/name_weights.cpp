@@ -1,13 +1,9 @@
 #include "io/model/find_layer.hpp"
 
 #include <algorithm>
-#include <optional>
-#include <string>
-#include <utility>
 
 #include "core/base/error.hpp"
 #include "core/model/attention_part.hpp"
-#include "io/model/families.hpp"
 
 namespace attn::io {
 namespace {
@@ -62,13 +58,12 @@ private:
                            bool (*is_right)(const LayerNames& names)) const {
         std::string right;
         for (const Family& family : all_families())
-            if (std::any_of(family.layers.begin(), family.layers.end(), is_right))
+            if (std::ranges::any_of(family.layers, is_right))
                 right += (right.empty() ? "" : ", ") + std::string(family.name);
         if (const std::size_t last = right.rfind(", "); last != std::string::npos)
             right.replace(last, 2, " or ");
-        throw SettingError(
-            ErrorKind::usage, std::string(setting_),
-            std::string(layer_.family->name) + " " + message + "; expected " + right);
+        throw SettingError(ErrorKind::usage, std::string(setting_), layer_.family->name, " ",
+                           message, "; expected ", right);
     }
 
     /// Of the family's forms, selects those that can hold the parameters' widths, and then the one

@@ -2,9 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <string_view>
 #include <unordered_set>
-#include <utility>
 
 #include <nlohmann/json.hpp>
 
@@ -116,9 +114,8 @@ void check_others(const ArrayFile& file, const ModelLayer& layer) {
     const LayerNames& names = *layer.names;
     if (file.find(layer.full_out(names.out.bias)) != nullptr &&
         file.find(layer.full_out(names.out.weight)) == nullptr)
-        throw Error(ErrorKind::input, file.name,
-                    "has a tensor \"" + layer.full_out(names.out.bias) + "\" without \"" +
-                        layer.full_out(names.out.weight) + "\"; expected both");
+        throw Error(ErrorKind::input, file.name, "has a tensor \"", layer.full_out(names.out.bias),
+                    "\" without \"", layer.full_out(names.out.weight), "\"; expected both");
     std::vector<std::string> known = projection_tensors(file, layer);
     const auto add_harmless = [&](const std::string& full, Form form) {
         const StoredArray* array = file.find(full);
@@ -168,12 +165,10 @@ void check_frequencies(const ArrayFile& file, const ModelLayer& layer,
         const std::vector<double> stored = read_vector(*array);
         if (stored.size() != computed.size()) {
             if (may_differ_in_number) continue;
-            throw Error(ErrorKind::input, array->place(),
-                        std::to_string(stored.size()) + " frequencies, but the settings rotate " +
-                            std::to_string(2 * computed.size()) +
-                            " dimensions of a head; expected --rope-dims " +
-                            std::to_string(2 * stored.size()) + ", or --rope-dims " +
-                            std::to_string(2 * computed.size()) + " to overrule the file");
+            throw Error(ErrorKind::input, array->place(), stored.size(),
+                        " frequencies, but the settings rotate ", 2 * computed.size(),
+                        " dimensions of a head; expected --rope-dims ", 2 * stored.size(),
+                        ", or --rope-dims ", 2 * computed.size(), " to overrule the file");
         }
         if (may_differ) continue;
         // Half an ulp of bfloat16, the coarsest type, and of float16's subnormals; other settings
@@ -197,21 +192,19 @@ void check_nothing_else(const ArrayFile& file, const std::string& module,
         if (array.name.starts_with(module) && !expected.contains(array.name))
             unused.push_back(array.name);
     if (unused.empty()) return;
-    const auto norm = std::find_if(unused.begin(), unused.end(), is_norm_of_heads);
+    const auto norm = std::ranges::find_if(unused, is_norm_of_heads);
     if (norm != unused.end())
-        throw Error(ErrorKind::input, file.name,
-                    "the " + part + " has a norm of queries or keys, " +
-                        quoted_name(*norm, longest_tensor_name) +
-                        ", which its layout does not have; expected a file without it");
+        throw Error(ErrorKind::input, file.name, "the ", part, " has a norm of queries or keys, ",
+                    quoted_name(*norm, longest_tensor_name),
+                    ", which its layout does not have; expected a file without it");
     if (unused.size() == 1)
-        throw Error(ErrorKind::input, file.name,
-                    "the " + part + " has a tensor " + quoted_name(unused[0], longest_tensor_name) +
-                        ", which would be ignored; expected a file without it");
-    throw Error(ErrorKind::input, file.name,
-                "the " + part + " has " + std::to_string(unused.size()) +
-                    " tensors which would be ignored, e.g. " +
-                    quoted_name(unused[0], longest_tensor_name) + " and " +
-                    quoted_name(unused[1], longest_tensor_name) + "; expected a file without them");
+        throw Error(ErrorKind::input, file.name, "the ", part, " has a tensor ",
+                    quoted_name(unused[0], longest_tensor_name),
+                    ", which would be ignored; expected a file without it");
+    throw Error(ErrorKind::input, file.name, "the ", part, " has ", unused.size(),
+                " tensors which would be ignored, e.g. ",
+                quoted_name(unused[0], longest_tensor_name), " and ",
+                quoted_name(unused[1], longest_tensor_name), "; expected a file without them");
 }
 
 }  // namespace attn::io

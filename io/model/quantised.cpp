@@ -110,7 +110,7 @@ private:
 };
 
 [[noreturn]] void refuse_method(const std::string& place, const std::string& found) {
-    throw Error(ErrorKind::unsupported, place, found + "; expected FP8 or MXFP4" + way_on);
+    throw Error(ErrorKind::unsupported, place, found, "; expected FP8 or MXFP4", way_on);
 }
 
 /// The object "quantization_config", also that of the text part; null if there is none.
@@ -183,8 +183,9 @@ public:
     }
 
 private:
-    [[noreturn]] static void fail(const StoredArray& array, const std::string& message) {
-        throw Error(ErrorKind::input, array.place(), message);
+    template <class... Parts>
+    [[noreturn]] static void fail(const StoredArray& array, const Parts&... message) {
+        throw Error(ErrorKind::input, array.place(), message...);
     }
 
     void read_block_size(const json& method) {
@@ -193,10 +194,9 @@ private:
         const bool is_pair = size.is_array() && size.size() == 2 && size[0].is_number_integer() &&
                              size[1].is_number_integer() && size[0] > 0 && size[1] > 0;
         if (!is_pair)
-            throw Error(ErrorKind::input, file_.name,
-                        "quantization_config has weight_block_size " +
-                            shortened(size.dump(-1, ' ', true)) +
-                            "; expected two positive integers, such as [128, 128]");
+            throw Error(ErrorKind::input, file_.name, "quantization_config has weight_block_size ",
+                        shortened(size.dump(-1, ' ', true)),
+                        "; expected two positive integers, such as [128, 128]");
         block_ = {size[0].get<std::size_t>(), size[1].get<std::size_t>()};
     }
 
@@ -204,19 +204,18 @@ private:
         const StoredArray* scales = file_.find(codes.name + "_scale_inv");
         if (scales == nullptr) scales = file_.find(codes.name + "_scale");
         if (scales == nullptr && is_quantised_)
-            fail(codes,
-                 "of type " + codes.type_name +
-                     " without scales, with quantization_config; "
-                     "expected the tensor \"" +
-                     codes.name +
-                     (block_ ? "_scale_inv\"" : "_scale_inv\" or \"" + codes.name + "_scale\""));
+            fail(codes, "of type ", codes.type_name,
+                 " without scales, with quantization_config; "
+                 "expected the tensor \"",
+                 codes.name,
+                 block_ ? "_scale_inv\"" : "_scale_inv\" or \"" + codes.name + "_scale\"");
         if (scales == nullptr) return;
         scales_.insert(scales->name);
         if (codes.shape.size() < 2)
-            fail(codes, "shape " + shape_text(codes.shape) + " with a scale; expected a matrix");
+            fail(codes, "shape ", shape_text(codes.shape), " with a scale; expected a matrix");
         if (!scales->type || !is_float(*scales->type))
-            fail(*scales, "scales of type " + one_line(shortened(scales->type_name)) +
-                              "; expected floating-point numbers");
+            fail(*scales, "scales of type ", one_line(shortened(scales->type_name)),
+                 "; expected floating-point numbers");
         const auto [rows, columns] = block_of(codes, *scales);
         StoredArray values = codes;
         values.type = ElementType::float32;
@@ -240,11 +239,11 @@ private:
         if (scales.elements() == 1 && codes.shape.size() == 2) return {rows, columns};
         if (!block_ && scales.shape == shape_for(1, columns)) return {1, columns};
         if (!block_ && scales.shape == shape_for(rows, columns)) return {rows, columns};
-        fail(scales, "scales of shape " + shape_text(scales.shape) + " for a matrix of shape " +
-                         shape_text(codes.shape) + "; expected " +
-                         (block_ ? shape_text(shape_for(block_->first, block_->second)) +
-                                       ", by weight_block_size of config.json"
-                                 : "one, one for each row, or weight_block_size in config.json"));
+        fail(scales, "scales of shape ", shape_text(scales.shape), " for a matrix of shape ",
+             shape_text(codes.shape), "; expected ",
+             block_ ? shape_text(shape_for(block_->first, block_->second)) +
+                          ", by weight_block_size of config.json"
+                    : "one, one for each row, or weight_block_size in config.json");
     }
 
     /// NAME where the array is NAME_blocks and there is NAME_scales; else empty.
@@ -271,20 +270,20 @@ private:
             if (is_quantised_ && array.name.ends_with("_blocks") &&
                 array.type == ElementType::uint8)
                 fail(array,
-                     "blocks without scales, with quantization_config; expected the tensor \"" +
-                         array.name.substr(0, array.name.size() - 6) + "scales\"");
+                     "blocks without scales, with quantization_config; expected the tensor \"",
+                     array.name.substr(0, array.name.size() - 6), "scales\"");
             return array;
         }
         const StoredArray& scales = *file_.find(name + "_scales");
         std::vector<std::size_t> shape = array.shape;
         const bool is_right = shape.size() >= 2 && shape.back() == Mxfp4Dequantiser::bytes;
         if (!is_right)
-            fail(array, "shape " + shape_text(array.shape) +
-                            "; expected blocks of 16 bytes, (..., rows, columns / 32, 16)");
+            fail(array, "shape ", shape_text(array.shape),
+                 "; expected blocks of 16 bytes, (..., rows, columns / 32, 16)");
         shape.pop_back();
         if (scales.shape != shape || scales.type != ElementType::uint8 || scales.zip != nullptr)
-            fail(scales, "type " + one_line(shortened(scales.type_name)) + " and shape " +
-                             shape_text(scales.shape) + "; expected U8 and " + shape_text(shape));
+            fail(scales, "type ", one_line(shortened(scales.type_name)), " and shape ",
+                 shape_text(scales.shape), "; expected U8 and ", shape_text(shape));
         shape.back() *= Mxfp4Dequantiser::values;
         StoredArray values = array;
         values.name = name;

@@ -38,7 +38,7 @@ bool is_byte_level(const nlohmann::json& step) {
     if (step.value("type", nlohmann::json()) == "ByteLevel") return true;
     for (const char* steps : {"decoders", "pretokenizers"})
         if (step.contains(steps) && step[steps].is_array() &&
-            std::any_of(step[steps].begin(), step[steps].end(), is_byte_level))
+            std::ranges::any_of(step[steps], is_byte_level))
             return true;
     return false;
 }
@@ -90,9 +90,8 @@ private:
         // Output with such a label could not be read back.
         constexpr std::size_t longest = std::size_t{1} << 20;
         if (piece.size() > longest)
-            throw Error(ErrorKind::input, source_.name,
-                        "a piece of more than 1 MiB at id " + std::to_string(id) +
-                            "; expected the pieces of a tokenizer");
+            throw Error(ErrorKind::input, source_.name, "a piece of more than 1 MiB at id ", id,
+                        "; expected the pieces of a tokenizer");
         const std::size_t begin = found_.text_.size();
         found_.text_ += piece;
         found_.places_.push_back({id, begin, found_.text_.size(), is_added});
@@ -130,9 +129,8 @@ private:
     void read_pieces(const JsonDocument& pieces) {
         for (const JsonMember& piece : pieces.members()) {
             if (!pieces.is_short_whole(piece))
-                throw Error(
-                    ErrorKind::input, pieces.place(piece),
-                    "found " + excerpt(source_.text, piece.begin) + "; expected an integer id");
+                throw Error(ErrorKind::input, pieces.place(piece), "found ",
+                            excerpt(source_.text, piece.begin), "; expected an integer id");
             add(pieces.read_value(piece).get<std::uint64_t>(), piece.key, false);
         }
     }
@@ -150,7 +148,7 @@ private:
         const auto is_before = [](const Vocabulary::Place& a, const Vocabulary::Place& b) {
             return std::pair(a.id, b.is_added) < std::pair(b.id, a.is_added);
         };
-        std::stable_sort(found_.places_.begin(), found_.places_.end(), is_before);
+        std::ranges::stable_sort(found_.places_, is_before);
         return std::move(found_);
     }
 

@@ -2,11 +2,8 @@
 
 #include <algorithm>
 #include <numeric>
-#include <optional>
-#include <string>
 #include <string_view>
 #include <utility>
-#include <vector>
 
 #include "core/base/error.hpp"
 #include "core/base/tensor.hpp"

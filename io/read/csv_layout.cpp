@@ -1,10 +1,5 @@
 #include <algorithm>
-#include <optional>
-#include <string>
-#include <utility>
-#include <vector>
 
-#include "core/base/error.hpp"
 #include "io/read/csv_parts.hpp"
 
 namespace attn::io {

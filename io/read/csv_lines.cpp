@@ -5,8 +5,6 @@
 #include <cstdint>
 #include <system_error>
 
-#include "core/base/error.hpp"
-
 namespace attn::io {
 namespace {
 
@@ -282,10 +280,6 @@ bool CsvLineReader::take_separator() {
     if (at_line_end()) return false;
     if (separator_ != ' ') ++at_;
     return true;
-}
-
-bool CsvLineReader::is_padding(char c) const {
-    return is_blank(c) && (c != '\t' || separator_ != '\t');
 }
 
 void CsvLineReader::skip_padding() {

@@ -123,7 +123,7 @@ private:
     void read_quoted(Field& field);
     void read_plain(Field& field);
     bool take_separator();
-    bool is_padding(char c) const;
+    bool is_padding(char c) const { return c == ' ' || (c == '\t' && separator_ != '\t'); }
     void skip_padding();
     bool at_line_end() const;
     void skip_line_end();
@@ -202,7 +202,7 @@ public:
     /// `offset`: in the line at `where`. `meanings`: ", which may be ..." if there are several.
     CsvDoubt(std::string where, std::size_t offset, std::string found, std::string meanings,
              std::string expected, std::vector<CsvWay> ways)
-        : Error(ErrorKind::input, std::move(where), found + "; expected " + expected),
+        : Error(ErrorKind::input, std::move(where), found, "; expected ", expected),
           offset_(offset), found_(std::move(found)), meanings_(std::move(meanings)),
           expected_(std::move(expected)), ways_(std::move(ways)) {}
 

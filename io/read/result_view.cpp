@@ -1,8 +1,6 @@
 #include "io/read/result_view.hpp"
 
-#include <algorithm>
 #include <cmath>
-#include <cstdint>
 #include <utility>
 
 #include <nlohmann/json.hpp>
@@ -238,8 +236,8 @@ void ResultView::add_generated() {
     const auto tokens = unsigned_list(head_member(file_, generated_key));
     if (!tokens) return;
     Array<double> values = Array<double>::from_shape({tokens->size()});
-    std::transform(tokens->begin(), tokens->end(), values.begin(),
-                   [](std::size_t token) { return static_cast<double>(token); });
+    std::ranges::transform(*tokens, values.begin(),
+                           [](std::size_t token) { return static_cast<double>(token); });
     ArrayView view{generated_key, dtype_};
     view.values = std::make_shared<const Array<double>>(std::move(values));
     add_array(std::move(view));

@@ -4,12 +4,9 @@
 
 #include <algorithm>
 #include <array>
-#include <string>
-#include <vector>
 
 #include "core/base/error.hpp"
 #include "io/file/bytes.hpp"
-#include "io/text/utf8.hpp"
 
 namespace attn::io {
 namespace {

@@ -1,7 +1,6 @@
 #include "io/tokenizer/tokenizer_parts.hpp"
 
 #include <algorithm>
-#include <optional>
 #include <utility>
 
 #include "io/file/source.hpp"

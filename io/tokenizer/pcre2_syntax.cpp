@@ -4,7 +4,6 @@
 #include "core/base/error.hpp"
 #include "io/file/source.hpp"
 #include "io/text/number_text.hpp"
-#include "io/text/utf8.hpp"
 #include "io/tokenizer/pattern.hpp"
 
 namespace attn::io {

@@ -1,11 +1,9 @@
 #include "io/tokenizer/tokenizer_parts.hpp"
 
-#include <map>
 #include <utility>
 
 #include "core/base/error.hpp"
 #include "io/file/source.hpp"
-#include "io/tokenizer/pieces.hpp"
 
 namespace attn::io {
 namespace {

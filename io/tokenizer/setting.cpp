@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/base/error.hpp"
 #include "io/file/source.hpp"
 #include "io/text/text.hpp"
 #include "io/text/utf8.hpp"
@@ -61,14 +60,6 @@ std::string Setting::character() const {
     return text;
 }
 
-std::string Setting::string(const char* key, std::string_view otherwise) const {
-    return has(key) ? at(key).string() : std::string(otherwise);
-}
-
-bool Setting::boolean(const char* key, bool otherwise) const {
-    return has(key) ? at(key).boolean() : otherwise;
-}
-
 void Setting::allow(std::initializer_list<std::string_view> keys) const {
     if (!value_->is_object()) fail("is not an object; expected one");
     for (const auto& [key, value] : value_->items()) {
@@ -78,10 +69,6 @@ void Setting::allow(std::initializer_list<std::string_view> keys) const {
         throw Error(ErrorKind::unsupported, place_ + "/" + one_line(shortened(key)),
                     "unknown setting; expected ", known.empty() ? "none" : "one of " + known);
     }
-}
-
-std::string Setting::type() const {
-    return at("type").string();
 }
 
 void Setting::fail_type(std::string_view supported) const {

@@ -48,14 +48,18 @@ public:
     std::string character() const;
 
     /// A member, or the default if there is none.
-    std::string string(const char* key, std::string_view otherwise) const;
-    bool boolean(const char* key, bool otherwise) const;
+    std::string string(const char* key, std::string_view otherwise) const {
+        return has(key) ? at(key).string() : std::string(otherwise);
+    }
+    bool boolean(const char* key, bool otherwise) const {
+        return has(key) ? at(key).boolean() : otherwise;
+    }
 
     /// Errors: kind unsupported for members with other names, unless they are null or false.
     void allow(std::initializer_list<std::string_view> keys) const;
 
     /// The value of "type". Errors: kind input if there is none.
-    std::string type() const;
+    std::string type() const { return at("type").string(); }
 
     /// Throws kind unsupported: the type is unknown.
     [[noreturn]] void fail_type(std::string_view supported) const;

@@ -1,7 +1,6 @@
 // Reads a tokenizer.json. Its vocabulary and merges may have 30 MB: the vocabulary is read member
 // by member, without a document of values.
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <utility>
 
