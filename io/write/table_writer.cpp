@@ -235,11 +235,9 @@ private:
 }  // namespace
 
 void write_table(Output& out, const Report& report, const NumberStyle& style) {
-    bool first = true;
     for (const NamedArray& array : report.arrays) {
-        if (!first) out << "\n";
+        if (&array != &report.arrays.front()) out << "\n";
         TableWriter(out, report, style, array).write();
-        first = false;
     }
 }
 
