@@ -30,9 +30,8 @@ bool may_be_request(const std::string& path, const io::Access& access) {
 /// The args with the keys of a request, for which no flag is given.
 Args with_keys_of(Args args, const io::InputFile& file) {
     for (FlagValue& key : flags_of_request(file, args)) {
-        const auto given =
-            std::find_if(args.flags.begin(), args.flags.end(),
-                         [&](const FlagValue& flag) { return flag.option == key.option; });
+        const auto given = std::ranges::find_if(
+            args.flags, [&](const FlagValue& flag) { return flag.option == key.option; });
         if (given == args.flags.end())
             args.flags.push_back(std::move(key));
         else if (given->origin != Origin::command_line)
@@ -118,9 +117,8 @@ ModelAsked model_of_record(const Request& defaults, const Program& program, io::
     args = with_keys_of(std::move(args), record);
     for (const FlagValue& flag : args.flags)
         if (defaults.no_files && names_file(*flag.option) && !flag.text.starts_with('['))
-            throw Error(ErrorKind::usage, flag.location,
-                        "\"" + std::string(flag.option->key) +
-                            "\" names a file, and --no-files is on; expected none");
+            throw Error(ErrorKind::usage, flag.location, "\"", flag.option->key,
+                        "\" names a file, and --no-files is on; expected none");
     for (const auto& [key, place] : defaults.locations) {
         const Option* const option = find_option(key);
         if (option != nullptr && !takes(model_command, *option))

@@ -20,9 +20,7 @@ std::vector<std::uint64_t> list_of_tokens(const Args& args, std::string_view key
                                           std::size_t tokens) {
     std::vector<std::uint64_t> list = whole_list(args, key);
     if (args.has(key) && list.size() != tokens)
-        fail_at(args, key,
-                std::to_string(list.size()) + " numbers; expected " + std::to_string(tokens) +
-                    ", one per token");
+        fail_at(args, key, list.size(), " numbers; expected ", tokens, ", one per token");
     return list;
 }
 
@@ -51,11 +49,10 @@ std::size_t read_tokens(const ModelAsked& asked, ModelFiles& files, ModelInput& 
     }
     for (const char* key : {"text_pair", "no_special_tokens"})
         if (args.has(key) && !args.has("text"))
-            fail_at(args, key,
-                    std::string("requires --text") +
-                        (!input.ids.empty()          ? " in place of --token-ids"
-                         : args.has("hidden_states") ? " in place of --hidden-states"
-                                                     : ""));
+            fail_at(args, key, "requires --text",
+                    !input.ids.empty()          ? " in place of --token-ids"
+                    : args.has("hidden_states") ? " in place of --hidden-states"
+                                                : "");
     if (args.has("text")) {
         refuse_both(args, "hidden_states", "--text");
         read_text(args, files.tokenizer(), input);
@@ -80,16 +77,14 @@ void read_arrays(const ModelAsked& asked, const io::OpenModel& model, ModelInput
     for (const InputRow& row : input_rows)
         if (args.has(row.key)) input.*row.field = read(asked, row.key, rules);
     for (const InputRow& row : input_rows) {
-        const bool is_needed = std::find(needed.begin(), needed.end(), row.key) != needed.end();
+        const bool is_needed = std::ranges::find(needed, row.key) != needed.end();
         if (is_needed && !args.has(row.key))
-            throw Error(ErrorKind::usage, place,
-                        "no " + (asked.file ? row.key : flag_of_key(row.key)) +
-                            ", which the model requires; expected " +
-                            (asked.file ? "an array" : "a file"));
+            throw Error(ErrorKind::usage, place, "no ", asked.file ? row.key : flag_of_key(row.key),
+                        ", which the model requires; expected ",
+                        asked.file ? "an array" : "a file");
         if (!is_needed && args.has(row.key))
-            fail_at(args, row.key,
-                    std::string("the model does not take this array; expected ") +
-                        (takes_ids ? "--token-ids" : "other flags"));
+            fail_at(args, row.key, "the model does not take this array; expected ",
+                    takes_ids ? "--token-ids" : "other flags");
     }
     if (takes_ids && input.ids.empty() && !input.hidden_states)
         throw Error(ErrorKind::usage, place,
@@ -113,18 +108,14 @@ std::vector<std::uint64_t> read_decoder_ids(const Args& args, const io::OpenMode
 
 }  // namespace
 
-void fail_at(const Args& args, std::string_view key, const std::string& message) {
-    throw Error(ErrorKind::usage, location_of(*args.find(key)), message);
-}
-
 Labels read_input(const ModelAsked& asked, ModelFiles& files, ModelQuestion& question) {
     const Args& args = asked.args;
     const Request& request = asked.request;
     ModelInput& input = question.input;
     const std::size_t tokens = read_tokens(asked, files, input);
-    const bool reads_file = args.has("hidden_states") ||
-                            std::any_of(std::begin(input_rows), std::end(input_rows),
-                                        [&](const InputRow& row) { return args.has(row.key); });
+    const bool reads_file =
+        args.has("hidden_states") ||
+        std::ranges::any_of(input_rows, [&](const InputRow& row) { return args.has(row.key); });
     for (const HelpOverride& of_csv : csv_help)
         if (request.has(of_csv.key) && !reads_file)
             throw setting_error(request, std::string(of_csv.key),

@@ -22,9 +22,7 @@ std::size_t tokens_of(const ModelInput& input) {
 /// The length of the sequence for rotary angles that depend on it.
 std::size_t length_of(const ModelInput& input) {
     if (input.positions.empty()) return tokens_of(input);
-    return static_cast<std::size_t>(
-               *std::max_element(input.positions.begin(), input.positions.end())) +
-           1;
+    return static_cast<std::size_t>(*std::ranges::max_element(input.positions)) + 1;
 }
 
 /// Formats of one array require one name, of one layer if it is an array of layers.
@@ -44,9 +42,8 @@ void check_width(const Args& args, const io::OpenModel& model, const ModelInput&
     const std::size_t width = model.config().whole("hidden_size", 0),
                       found = input.hidden_states->shape(1);
     if (width != 0 && found != width)
-        throw Error(ErrorKind::input, location_of(*args.find("hidden_states")),
-                    std::to_string(found) + " columns; expected " + std::to_string(width) +
-                        ", the model's width");
+        throw Error(ErrorKind::input, location_of(*args.find("hidden_states")), found,
+                    " columns; expected ", width, ", the model's width");
 }
 
 /// The ids must be in the decoder's vocabulary.
@@ -57,29 +54,14 @@ void check_decoder_ids(const Args& args, const io::OpenModel& model, const Model
         if (id >= vocabulary)
             throw Error(ErrorKind::input,
                         is_given ? location_of(*args.find("decoder_ids")) : model.config().place(),
-                        (is_given ? "" : "decoder_start_token_id ") + std::to_string(id) +
-                            " is not a row of the model's table; expected at most " +
-                            std::to_string(vocabulary - 1));
+                        is_given ? "" : "decoder_start_token_id ", id,
+                        " is not a row of the model's table; expected at most ", vocabulary - 1);
 }
 
 /// Whether --emit has this name.
 bool names(const Request& request, std::string_view array) {
     const std::vector<std::string>& emit = request.settings.emit;
-    return request.has("emit") && std::find(emit.begin(), emit.end(), array) != emit.end();
-}
-
-void check_head(const ModelSpec& model, const Request& request) {
-    if (model.head && model.head()) return;
-    throw Error(ErrorKind::usage, location_of(request, "generate"),
-                "the model has no head, which gives the next token; expected a "
-                "model with one");
-}
-
-/// Lists with an entry for each token do not say what generated ones have.
-void check_generated(const Args& args, const ModelQuestion& question) {
-    if (question.generate == 0) return;
-    for (const char* key : {"attention_mask", "position_ids", "token_type_ids", "text_pair"})
-        if (args.has(key)) fail_at(args, key, "conflicts with --generate; expected one of them");
+    return request.has("emit") && std::ranges::find(emit, array) != emit.end();
 }
 
 /// The layers that are asked for may not have an array.
@@ -87,21 +69,14 @@ void check_found(const Request& request, const ModelQuestion& question, const Mo
     const bool is_one = result.arrays.size() == 1;
     if (is_one || (!request.format->one_array && !result.arrays.empty())) return;
     if (!result.arrays.empty())
-        throw setting_error(request, "emit",
-                            std::string(request.format->name) + " holds one array, and these are " +
-                                result.arrays[0].name + " and " + result.arrays[1].name +
-                                "; expected one of them");
-    throw setting_error(request, "emit",
-                        "the layers that are asked for have no " + io::comma_list(question.emit) +
-                            "; expected other arrays, or other --layers");
-}
-
-/// The config of a result states the type of its model.
-void check_type(const Args& args, const io::OpenModel& model) {
-    const std::optional<std::string> type = args.text("model_type");
-    if (type && *type != model.type())
-        throw Error(ErrorKind::input, location_of(*args.find("model_type")),
-                    "the model is of type " + model.type() + "; expected " + model.type());
+        throw setting_error(
+            request, "emit",
+            concat(request.format->name, " holds one array, and these are ", result.arrays[0].name,
+                   " and ", result.arrays[1].name, "; expected one of them"));
+    throw setting_error(
+        request, "emit",
+        concat("the layers that are asked for have no ", io::comma_list(question.emit),
+               "; expected other arrays, or other --layers"));
 }
 
 }  // namespace
@@ -109,7 +84,10 @@ void check_type(const Args& args, const io::OpenModel& model) {
 ModelPlan::ModelPlan(const ModelAsked& asked, ModelFiles& files)
     : request_(asked.request), path_(asked.path), files_(files), model_(files.model()) {
     const Args& args = asked.args;
-    check_type(args, model_);
+    // The config of a result states the type of its model.
+    if (args.text("model_type").value_or(model_.type()) != model_.type())
+        throw Error(ErrorKind::input, location_of(*args.find("model_type")),
+                    "the model is of type ", model_.type(), "; expected ", model_.type());
     question_.emit = arrays_named(request_, model_.decoder() != nullptr);
     request_.tokens = read_input(asked, files, question_);
     question_.generate = static_cast<std::size_t>(args.whole("generate").value_or(0));
@@ -128,15 +106,20 @@ ModelPlan::ModelPlan(const ModelAsked& asked, ModelFiles& files)
 void ModelPlan::check_question(const Args& args) const {
     if (question_.generate != 0 && question_.input.ids.empty() && !decoder_)
         throw Error(ErrorKind::usage, location_of(request_, "generate"),
-                    std::string("requires --token-ids or --text") +
-                        (args.has("hidden_states") ? " in place of --hidden-states" : ""));
-    check_generated(args, question_);
+                    "requires --token-ids or --text",
+                    args.has("hidden_states") ? " in place of --hidden-states" : "");
+    // Lists with an entry for each token do not say what generated ones have.
+    for (const char* key : {"attention_mask", "position_ids", "token_type_ids", "text_pair"})
+        if (question_.generate != 0 && args.has(key))
+            fail_at(args, key, "conflicts with --generate; expected one of them");
     if (!question_.input.segments.empty() && spec_.embedding.segments == nullptr &&
         args.has("token_type_ids"))
         fail_at(args, "token_type_ids", "the model has no segments; expected no such flag");
     check_width(args, model_, question_.input);
     if (decoder_) check_decoder_ids(args, model_, question_, decoder_->vocabulary);
-    if (question_.generate != 0) check_head(last(), request_);
+    if (question_.generate != 0 && !(last().head && last().head()))
+        throw Error(ErrorKind::usage, location_of(request_, "generate"),
+                    "the model has no head, which gives the next token; expected a model with one");
 }
 
 void ModelPlan::choose_layers(const Args& args) {
@@ -244,7 +227,7 @@ std::vector<bool> ModelPlan::valid_tokens() const {
 std::vector<std::string> ModelPlan::notes() const {
     const ModelInput& input = question_.input;
     const EmbeddingSpec& embedding = spec_.embedding;
-    const auto first = std::find(input.valid.begin(), input.valid.end(), true);
+    const auto first = std::ranges::find(input.valid, true);
     const bool is_padded = first != input.valid.begin() && first != input.valid.end(),
                has_positions = embedding.positions != nullptr || embedding.position_row != nullptr,
                counts_all = !embedding.padding_id && !embedding.counts_valid;

@@ -29,17 +29,14 @@ bool is_of_attention(const ArrayRow& row) {
                                          "context_vectors", "head_outputs", "attention_weights"};
     return row.from != From::trace && !row.is_statistic() &&
            (row.needs & ~unsigned{needs::softmax}) == 0 &&
-           (row.needs != 0 ||
-            std::find(std::begin(kept), std::end(kept), row.name) != std::end(kept));
+           (row.needs != 0 || std::ranges::find(kept, row.name) != std::end(kept));
 }
 
 /// `word` is a number of the list that is not one of a layer.
 [[noreturn]] void fail_layers(std::string_view word, std::size_t count) {
-    throw SettingError(ErrorKind::usage, "layers",
-                       std::string(word.empty() ? "a number is missing, and " : "") +
-                           "the model has " + std::to_string(count) +
-                           " layers; expected all, or numbers from -" + std::to_string(count) +
-                           " to " + std::to_string(count - 1) + " as in 0,5,-1");
+    throw SettingError(ErrorKind::usage, "layers", word.empty() ? "a number is missing, and " : "",
+                       "the model has ", count, " layers; expected all, or numbers from -", count,
+                       " to ", count - 1, " as in 0,5,-1");
 }
 
 }  // namespace
@@ -108,14 +105,14 @@ std::vector<std::string> arrays_named(const Request& request, bool has_decoder) 
     for (const std::string& name : request.settings.emit) {
         is_all |= name == "all";
         if (name == "all") continue;
-        if (std::find(all.begin(), all.end(), name) == all.end() &&
-            std::find(of_stack.begin(), of_stack.end(), name) == of_stack.end()) {
+        if (std::ranges::find(all, name) == all.end() &&
+            std::ranges::find(of_stack, name) == of_stack.end()) {
             throw setting_error(
                 request, "emit",
                 unknown_array(name, all) +
                     (has_decoder ? "; arrays of one stack begin with encoder_ or decoder_" : ""));
         }
-        if (std::find(named.begin(), named.end(), name) == named.end()) named.push_back(name);
+        if (std::ranges::find(named, name) == named.end()) named.push_back(name);
     }
     return is_all ? all : named;
 }
