@@ -50,7 +50,7 @@ bool names_taken(const Program& program, const CommandRow& command, std::string_
     if (!words.starts_with(start)) return false;
     std::string key(words.substr(start.size()));
     key.resize(std::min(key.find_first_of(", "), key.size()));
-    std::replace(key.begin(), key.end(), '-', '_');
+    std::ranges::replace(key, '-', '_');
     return find_taken(program, command, key) != nullptr;
 }
 
@@ -77,7 +77,7 @@ std::string nearest_flag(const Program& program, const CommandRow& command,
     const std::string far = nearest(program, command, meant, is_negated, false);
     if (far.empty()) return "attn " + std::string(command.name) + " --help lists the known flags";
     std::string key = far.substr(is_negated ? 5 : 2);
-    std::replace(key.begin(), key.end(), '-', '_');
+    std::ranges::replace(key, '-', '_');
     return have(owners_of(program, *find_option(program.options, key)), far);
 }
 
@@ -157,8 +157,9 @@ std::string unknown_flag(const Program& program, const CommandRow& command,
     const char* const negated = is_negated ? explanation_of(as_listed(bare), "") : nullptr;
     const bool is_switch = known != nullptr && is_boolean(*known);
     if (negated != nullptr && !is_switch) return unknown + negated;
-    const std::string_view other = key_of_other_name(listed_word);
-    const Option* const renamed = other.empty() ? nullptr : find_taken(program, command, other);
+    const NameRow* const other = find_other_name("option", listed_word);
+    const Option* const renamed =
+        other == nullptr ? nullptr : find_taken(program, command, other->of);
     if (known != nullptr && !is_letter) {
         const Option* const taken = find_taken(program, command, key);
         if (is_negated && taken != nullptr && !is_boolean(*taken))
@@ -191,8 +192,8 @@ std::string unknown_flag(const Program& program, const CommandRow& command,
             return unknown + words;
     if (renamed != nullptr && (!is_letter || flag.starts_with("--")))
         return unknown + "attn calls it " + spelled(*renamed);
-    if (!other.empty() && !is_letter) {
-        const Option& option = *find_anywhere(program, other);
+    if (other != nullptr && !is_letter) {
+        const Option& option = *find_anywhere(program, other->of);
         return unknown + "attn calls it " + spelled(option) + "; " +
                elsewhere(program, command, option);
     }

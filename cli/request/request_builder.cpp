@@ -32,29 +32,23 @@ void store_at(Request& request, const Option& option, const json& value, ErrorKi
 
 template <class Formats>
 bool has_suffix(const Formats& formats, const std::string& suffix) {
-    return !suffix.empty() && std::any_of(formats.begin(), formats.end(), [&](const auto& row) {
-        return std::find(row.suffixes.begin(), row.suffixes.end(), suffix) != row.suffixes.end();
+    return !suffix.empty() && std::ranges::any_of(formats, [&](const auto& row) {
+        return std::ranges::find(row.suffixes, suffix) != row.suffixes.end();
     });
-}
-
-bool is_number(const std::string& word) {
-    return !word.empty() && io::parse_loose_number(word).length == word.size();
 }
 
 /// "d-out=2", without its dashes.
 bool is_setting(const std::string& word) {
     std::string key = word.substr(0, word.find('='));
-    std::replace(key.begin(), key.end(), '-', '_');
+    std::ranges::replace(key, '-', '_');
     return key.size() < word.size() && find_option(key) != nullptr;
 }
 
 /// The first flag of one of these kinds; or null.
 const FlagValue* flag_of_kind(const Args& args, std::initializer_list<FieldKind> kinds) {
-    const auto found =
-        std::find_if(args.flags.begin(), args.flags.end(), [&](const FlagValue& flag) {
-            return std::find(kinds.begin(), kinds.end(), flag.option->field.kind) != kinds.end();
-        });
-    return found == args.flags.end() ? nullptr : &*found;
+    for (const FlagValue& flag : args.flags)
+        if (std::ranges::count(kinds, flag.option->field.kind) != 0) return &flag;
+    return nullptr;
 }
 
 [[noreturn]] void refuse_second_input(const std::string& word, const Args& args) {
@@ -78,7 +72,7 @@ const FlagValue* flag_of_kind(const Args& args, std::initializer_list<FieldKind>
     else if (toggled.find(" " + word + " ") != std::string_view::npos)
         hint =
             "; " + (toggle != nullptr ? flag_of(*toggle->option) : "--pretty") + " takes no value";
-    else if (list != nullptr && is_number(word))
+    else if (list != nullptr && !word.empty() && io::parse_loose_number(word).length == word.size())
         hint = "; separate the numbers of a list with commas: " + location_of(*list) + ",...";
     else if (args.gives("text"))
         hint = "; quote the text: --text \"some words\"";
@@ -112,8 +106,7 @@ bool names_source(const Request& request, const Args& args) {
     constexpr const char* sources[] = {"example", "text",  "token_ids", "rand",
                                        "randn",   "query", "key",       "value"};
     return args.input || !request.input.empty() ||
-           std::any_of(std::begin(sources), std::end(sources),
-                       [&](const char* key) { return request.keeps_flag(key); });
+           std::ranges::any_of(sources, [&](const char* key) { return request.keeps_flag(key); });
 }
 
 }  // namespace
@@ -150,16 +143,17 @@ void apply_deferred(Request& request) {
 void apply_key(Request& request, const std::string& key, const json& value, const Location& place) {
     const Option* option = find_option(key);
     const Mode mode = request.settings.mode;
-    const auto fail = [&](const std::string& message) {
+    const auto fail = [&](const auto&... message) {
         Location key_place = place;
         key_place.value = {};
-        throw Error(ErrorKind::usage, text_of(request, key, key_place), message);
+        throw Error(ErrorKind::usage, text_of(request, key, key_place), message...);
     };
     const Option* positive = key.starts_with("no_") ? find_option(key.substr(3)) : nullptr;
     if (positive != nullptr && is_boolean(*positive))
         fail("unknown key \"" + key + "\"; expected \"" + positive->key + "\": false");
     if (option == nullptr) {
-        const Option* const other = find_option(key_of_other_name(as_listed(key)));
+        const NameRow* const row = find_other_name("option", as_listed(key));
+        const Option* const other = row == nullptr ? nullptr : find_option(row->of);
         if (other != nullptr && (other->modes & in(mode)) == 0)
             fail("unknown key \"" + key + "\"; attn calls it \"" + other->key + "\"; " +
                  where_else(*other, mode));
@@ -169,8 +163,7 @@ void apply_key(Request& request, const std::string& key, const json& value, cons
         fail("\"" + key + "\" is not a key of a request; expected " + flag_of(*option) +
              " on the command line");
     if ((option->modes & in(mode)) == 0)
-        fail("mode " + std::string(row_of(mode).name) + " has no \"" + key + "\"; " +
-             where_else(*option, mode));
+        fail("mode ", row_of(mode).name, " has no \"", key, "\"; ", where_else(*option, mode));
     if (request.keeps_flag(key) || value.is_null()) return;
     const bool has_zero =
         value.is_string() && value.get_ref<const std::string&>().find('\0') != std::string::npos;
@@ -189,10 +182,9 @@ void check_defaults(const Request& request) {
     for (const auto& [key, place] : request.locations) {
         const Option* option = find_option(key);
         if (option != nullptr && (option->modes & in(request.settings.mode)) == 0)
-            throw Error(ErrorKind::usage, text_of(request, key, place),
-                        "mode " + std::string(row_of(request.settings.mode).name) +
-                            " does not have this setting; " +
-                            where_else(*option, request.settings.mode));
+            throw Error(ErrorKind::usage, text_of(request, key, place), "mode ",
+                        row_of(request.settings.mode).name, " does not have this setting; ",
+                        where_else(*option, request.settings.mode));
     }
 }
 
@@ -209,9 +201,8 @@ void check_input_name(const std::string& input, const CommandRow& command) {
     if (input.empty())
         throw Error(ErrorKind::usage, "INPUT", "an empty name; expected a path or -");
     if (input == "help" && !io::path_exists(input))
-        throw Error(
-            ErrorKind::usage, input,
-            "no such file; expected attn help " + std::string(command.name) + ", or a file");
+        throw Error(ErrorKind::usage, input, "no such file; expected attn help ", command.name,
+                    ", or a file");
     if (find_array(input) && !io::path_exists(input))
         throw Error(ErrorKind::usage, input,
                     "no such file; expected a list of arrays without blanks: --emit scores,mask");
@@ -220,8 +211,8 @@ void check_input_name(const std::string& input, const CommandRow& command) {
                     "no such file; expected --" + io::shortened(input));
     if (io::is_folder(input))
         throw Error(ErrorKind::io, io::shortened(input),
-                    "is a folder; expected a file, and a model's folder as --weights " +
-                        io::shortened(input));
+                    "is a folder; expected a file, and a model's folder as --weights ",
+                    io::shortened(input));
 }
 
 }  // namespace
