@@ -85,7 +85,7 @@ void Args::fail(std::string_view own) const {
     const FlagValue* const flag = find(own);
     throw Error(ErrorKind::usage,
                 flag == nullptr ? flag_of(own_option(*this, own)) : location_of(*flag),
-                "invalid value; expected " + expected_of(own_option(*this, own)));
+                "invalid value; expected ", expected_of(own_option(*this, own)));
 }
 
 const std::vector<std::string>& Args::names() const {
@@ -155,7 +155,7 @@ std::string all_names_of(const Option& option) {
 
 std::string flag_of_key(std::string_view key) {
     std::string flag = "--" + std::string(key);
-    std::replace(flag.begin(), flag.end(), '_', '-');
+    std::ranges::replace(flag, '_', '-');
     return flag;
 }
 
@@ -232,11 +232,11 @@ std::string listed_modes() {
 
 const NameRow* find_other_name(std::string_view table, const std::string& listed_word,
                                std::optional<std::string_view> of) {
-    const auto found = std::ranges::find_if(all_other_names, [&](const NameRow& row) {
-        return row.table == table && (!of || row.of == *of) &&
-               row.names.find(listed_word) != std::string_view::npos;
-    });
-    return found == all_other_names.end() ? nullptr : &*found;
+    for (const NameRow& row : all_other_names)
+        if (row.table == table && (!of || row.of == *of) &&
+            row.names.find(listed_word) != std::string_view::npos)
+            return &row;
+    return nullptr;
 }
 
 std::string as_listed(std::string_view word) {
@@ -244,11 +244,6 @@ std::string as_listed(std::string_view word) {
     for (char& c : text)
         c = c == '-' ? '_' : static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
     return " " + text + " ";
-}
-
-std::string_view key_of_other_name(const std::string& listed_word) {
-    const NameRow* const row = find_other_name("option", listed_word);
-    return row == nullptr ? std::string_view() : row->of;
 }
 
 const char* explanation_of(const std::string& listed_word, std::string_view command) {

@@ -45,7 +45,7 @@ std::optional<std::string> spelled_value(const json& value) {
         return std::to_string(value.get<std::int64_t>());
     if (value.is_boolean() || value.is_number()) return value.dump();
     if (!value.is_array()) return {};
-    if (std::any_of(value.begin(), value.end(), needs_quotes)) return value.dump();
+    if (std::ranges::any_of(value, needs_quotes)) return value.dump();
     std::string list;
     for (const json& item : value) {
         if (item.is_array()) return {};
@@ -240,7 +240,7 @@ private:
                                               ? std::optional(value.dump())
                                               : spelled_value(value);
         if (text && option->argument == std::string_view("A:B"))
-            std::replace(text->begin(), text->end(), ',', ':');
+            std::ranges::replace(*text, ',', ':');
         if (!text) refuse("no value of a flag; expected a number, a string or a list of them");
         const bool is_path = is_operand || (is_request_ && names_file(*option) && value != "none");
         if (is_path && value.is_string() && is_file_name(*option, *text) && path_ != "<stdin>")
@@ -298,11 +298,10 @@ private:
     [[noreturn]] void refuse_key(const std::string& key, const std::string& place,
                                  const std::string& others) const {
         const std::string near = did_you_mean(key, keys_of(program_, command_));
-        throw Error(ErrorKind::usage, place + ": " + key,
-                    "not a key of mode " + std::string(command_.name) +
-                        (!near.empty()    ? "; did you mean \"" + near + "\"?"
-                         : others.empty() ? "; expected another key"
-                                          : "; " + others));
+        throw Error(ErrorKind::usage, place + ": " + key, "not a key of mode ", command_.name,
+                    !near.empty()    ? "; did you mean \"" + near + "\"?"
+                    : others.empty() ? "; expected another key"
+                                     : "; " + others);
     }
 
     bool takes_switch(const std::string& key) const {

@@ -109,9 +109,8 @@ const Option* flag_named(const std::string& word, const std::vector<AddedFlag>& 
 
 [[noreturn]] void fail_without_value(const std::string& flag, const std::vector<AddedFlag>& flags) {
     const Option* const option = flag_named(flag, flags);
-    throw Error(ErrorKind::usage, flag,
-                "requires a value; expected " +
-                    (option != nullptr ? flag + " " + argument_of(*option) : "one after it"));
+    throw Error(ErrorKind::usage, flag, "requires a value; expected ",
+                (option != nullptr ? flag + " " + argument_of(*option) : "one after it"));
 }
 
 /// The value that the words give a long flag; empty if they do not.
@@ -197,14 +196,13 @@ void check_words(const std::vector<std::string>& words, const std::vector<AddedF
         }
         if (!word.starts_with('-') || word.starts_with("--")) continue;
         if (equals == 2)
-            throw Error(ErrorKind::usage, word,
-                        "'=' after a short flag; expected a space, as in " + word.substr(0, 2) +
-                            " " + word.substr(3));
+            throw Error(ErrorKind::usage, word, "'=' after a short flag; expected a space, as in ",
+                        word.substr(0, 2), " ", word.substr(3));
         const std::string name = word.substr(1, word.find('=') - 1);
         for (const AddedFlag& added : flags)
             if (name.size() > 1 && name == flag_name(*added.option))
                 throw Error(ErrorKind::usage, "-" + name,
-                            "one dash before a long flag; expected --" + name);
+                            "one dash before a long flag; expected --", name);
     }
 }
 

@@ -173,9 +173,8 @@ int run_completion(const Args& args) {
     const std::vector<std::string>& words = args.names();
     if (const auto line = args.text("words")) {
         if (!words.empty())
-            throw Error(
-                ErrorKind::usage, "--words",
-                "conflicts with SHELL '" + io::shortened(words[0]) + "'; expected one of them");
+            throw Error(ErrorKind::usage, "--words", "conflicts with SHELL '",
+                        io::shortened(words[0]), "'; expected one of them");
         const Completion found = completion_of(*args.program, *line);
         std::string text(found.kind);
         for (const auto& [word, help] : found.words)

@@ -104,7 +104,7 @@ bool is_flag(const Option& option, const std::string& word) {
     std::string name = without_dashes(word);
     if (word.starts_with('-') && !word.starts_with("--"))
         return name.size() == 1 && name[0] == option.letter;
-    std::replace(name.begin(), name.end(), '_', '-');
+    std::ranges::replace(name, '_', '-');
     return name == flag_name(option) ||
            (is_boolean(option) && name == "no-" + flag_name(option) && word.starts_with("--"));
 }

@@ -24,13 +24,9 @@ std::string section(const char* name) {
     return std::string(".SH ") + name + '\n';
 }
 
-std::string bold_line(std::string_view text) {
-    return ".B " + roff_text(text) + '\n';
-}
-
 /// A paragraph after a tag.
 std::string tagged(std::string_view tag, std::string_view words) {
-    return ".TP\n" + bold_line(tag) + roff_line(roff_text(words));
+    return ".TP\n.B " + roff_text(tag) + '\n' + roff_line(roff_text(words));
 }
 
 /// "multihead, cross, sdpa", unless it is every mode.
@@ -131,10 +127,8 @@ std::string list_of_all(const Program& program, std::size_t columns) {
 }
 
 std::string list_of(const std::vector<HelpEntry>& entries, std::size_t first) {
-    std::string text;
-    for (std::size_t i = first; i < entries.size(); ++i)
-        text += (text.empty() ? "\nAlso: " : ", ") + entries[i].name;
-    return text.empty() ? text : text + '\n';
+    const std::string names = io::comma_list(std::span(entries).subspan(first), &HelpEntry::name);
+    return names.empty() ? names : "\nAlso: " + names + '\n';
 }
 
 /// The first entry of a word, and the names of the others.
@@ -234,9 +228,8 @@ int run_help(const Args& args) {
     std::string page;
     if (args.has("man")) {
         if (!words.empty())
-            throw Error(ErrorKind::usage, "--man",
-                        "given with " + io::shortened(words[0]) +
-                            "; expected no topic, since it contains all");
+            throw Error(ErrorKind::usage, "--man", "given with ", io::shortened(words[0]),
+                        "; expected no topic, since it contains all");
         page = man_page(*args.program);
     } else {
         page = words.empty() ? list_of_all(*args.program, columns)

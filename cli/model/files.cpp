@@ -125,8 +125,8 @@ std::optional<std::string> ModelFiles::text_after(const std::vector<std::uint64_
 }
 
 ModelFiles& ModelCache::open(const Request& request, const std::string& path) {
-    const bool has_settings = std::any_of(model_settings.begin(), model_settings.end(),
-                                          [&](std::string_view key) { return request.has(key); });
+    const bool has_settings =
+        std::ranges::any_of(model_settings, [&](std::string_view key) { return request.has(key); });
     if (!files_ || has_settings || has_settings_ || path_ != path ||
         config_ != request.model_config) {
         files_.reset();

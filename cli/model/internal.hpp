@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "cli/model/model.hpp"
+#include "core/base/error.hpp"
 
 namespace attn::cli {
 
@@ -22,7 +23,10 @@ inline constexpr InputRow input_rows[] = {{"pixel_values", &ModelInput::pixel_va
                                           {"input_features", &ModelInput::input_features}};
 
 /// An error of kind usage at a flag that is given.
-[[noreturn]] void fail_at(const Args& args, std::string_view key, const std::string& message);
+template <class... Parts>
+[[noreturn]] void fail_at(const Args& args, std::string_view key, const Parts&... message) {
+    throw Error(ErrorKind::usage, location_of(*args.find(key)), message...);
+}
 
 /// The layers of a list for a stack of `count` layers next to a deeper one.
 /// Numbers that only the deeper stack has are left out.
@@ -57,11 +61,5 @@ io::Report make_model_report(const Request& request, const std::string& path, He
                              const ModelQuestion& question, const Labels& decoder_tokens,
                              ModelResult result, std::optional<std::string> generated_text,
                              ThreadPool& workers);
-
-/// The members of the head about each of `layers`: a JSON object with a member for each, named by
-/// its number: the config, shapes and layout of its attention, as in a result of `multihead`. With
-/// an encoder and a decoder these are in members "encoder", "decoder" and "cross". A layer without
-/// a softmax has only the axes of its arrays.
-std::string layers_json(const ModelResult& result, const std::vector<std::size_t>& layers);
 
 }  // namespace attn::cli

@@ -42,7 +42,7 @@ std::string config_json(const Request& request, const std::string& path, const i
     if (question.generate != 0) io::append_member(text, "generate", question.generate);
     // Some models and layers do not have all arrays, which an error reports if they are listed.
     const std::vector<std::string>& given = request.settings.emit;
-    const bool is_all = request.has("emit") && std::count(given.begin(), given.end(), "all") != 0;
+    const bool is_all = request.has("emit") && std::ranges::count(given, "all") != 0;
     Request listed = request;
     listed.settings.emit = is_all ? std::vector<std::string>{"all"} : question.emit;
     append_settings(text, listed, [](const Option& option) {
@@ -55,8 +55,7 @@ std::string config_json(const Request& request, const std::string& path, const i
 std::vector<std::string> names_in_order(const std::vector<NamedArray>& arrays) {
     std::vector<std::string> names;
     for (const NamedArray& array : arrays)
-        if (std::find(names.begin(), names.end(), array.name) == names.end())
-            names.push_back(array.name);
+        if (std::ranges::find(names, array.name) == names.end()) names.push_back(array.name);
     return names;
 }
 
@@ -64,11 +63,10 @@ std::vector<std::string> names_in_order(const std::vector<NamedArray>& arrays) {
 void add_absent(std::vector<NamedArray>& arrays, const std::vector<std::size_t>& layers) {
     std::vector<NamedArray> absent;
     for (const std::string& name : names_in_order(arrays)) {
-        const bool of_layers = std::any_of(arrays.begin(), arrays.end(), [&](const NamedArray& a) {
-            return a.name == name && a.layer.has_value();
-        });
+        const bool of_layers = std::ranges::any_of(
+            arrays, [&](const NamedArray& a) { return a.name == name && a.layer.has_value(); });
         for (const std::size_t layer : of_layers ? layers : std::vector<std::size_t>())
-            if (std::none_of(arrays.begin(), arrays.end(), [&](const NamedArray& array) {
+            if (std::ranges::none_of(arrays, [&](const NamedArray& array) {
                     return array.name == name && array.layer == layer;
                 })) {
                 NamedArray row{name, Array<float>(), {}, {}};
@@ -88,83 +86,6 @@ NamedArray generated_array(const std::vector<std::uint64_t>& ids, bool has_texts
     return {"generated", std::move(values), {has_texts ? "new_tokens" : "count"}};
 }
 
-}  // namespace
-
-HeadMembers head_of_model(const Request& request, const std::string& path,
-                          const io::OpenModel& model, const ModelQuestion& question,
-                          const Labels& decoder_tokens) {
-    HeadMembers head = start_of_head(request);
-    if (request.bare) return head;
-    head.emplace_back("mode", io::value_text(std::string_view("model")));
-    if (!request.tokens.empty()) head.emplace_back("tokens", io::value_text(request.tokens));
-    if (!decoder_tokens.empty())
-        head.emplace_back("decoder_tokens", io::value_text(decoder_tokens));
-    head.emplace_back("config", config_json(request, path, model, question));
-    return head;
-}
-
-io::Report make_model_report(const Request& request, const std::string& path, HeadMembers head,
-                             const ModelQuestion& question, const Labels& decoder_tokens,
-                             ModelResult result, std::optional<std::string> generated_text,
-                             ThreadPool& workers) {
-    io::Report report;
-    report.title_start = "model  ";
-    report.title_end = "  " + io::last_part(path);
-    report.head = std::move(head);
-    report.head.emplace_back("layer_numbers", io::value_text(question.layers));
-    if (!request.bare) report.head.emplace_back("layers", layers_json(result, question.layers));
-    if (question.generate != 0)
-        report.head.emplace_back("generated", io::value_text(result.generated));
-    if (generated_text) report.head.emplace_back("generated_text", io::value_text(*generated_text));
-    std::vector<NamedArray> arrays = std::move(result.arrays);
-    const std::vector<std::string> names = names_in_order(arrays);
-    if (request.format->json) add_absent(arrays, question.layers);
-    const auto place = [&](const NamedArray& array) {
-        return std::find(names.begin(), names.end(), array.name) - names.begin();
-    };
-    // The output of a stack's last layer comes last, so that entries and layer_numbers correspond.
-    const auto is_output = [&](const NamedArray& array) {
-        return array.layer &&
-               !std::binary_search(question.layers.begin(), question.layers.end(), *array.layer);
-    };
-    std::stable_sort(arrays.begin(), arrays.end(), [&](const NamedArray& a, const NamedArray& b) {
-        return std::tuple(place(a), is_output(a), a.layer) <
-               std::tuple(place(b), is_output(b), b.layer);
-    });
-    if (!request.format->json)
-        for (NamedArray& array : arrays)
-            if (array.layer) array.name = io::layer_name(array.name, *array.layer);
-    std::vector<LayerMask> masks;
-    masks.reserve(result.attentions.size());
-    for (LayerAttention& attention : result.attentions)
-        masks.push_back({attention.part, attention.layer, attention.plan.heads,
-                         attention.plan.kv_len, std::move(attention.mask)});
-    const std::vector<std::uint64_t>& heads = request.settings.head;
-    report.masked_of =
-        masked_in_layers(std::move(masks), question.layers, {heads.begin(), heads.end()});
-    const bool has_decoder = !question.decoder_ids.empty();
-    if (request.format->name == std::string_view("table") && !result.generated.empty()) {
-        const bool has_texts = !(has_decoder ? decoder_tokens : request.tokens).empty();
-        arrays.insert(arrays.begin(), generated_array(result.generated, has_texts));
-    }
-    report.arrays = std::move(arrays);
-    const auto labels = [&](const Labels& pieces, std::vector<std::uint64_t> ids, bool goes_on) {
-        if (!pieces.empty() || ids.empty() || request.format->one_array)
-            return readable_pieces(pieces);
-        if (goes_on) ids.insert(ids.end(), result.generated.begin(), result.generated.end());
-        return ids_as_labels(ids);
-    };
-    report.query_labels = report.key_labels =
-        labels(request.tokens, question.input.ids, !has_decoder);
-    if (has_decoder) report.decoder_labels = labels(decoder_tokens, question.decoder_ids, true);
-    report.layers = question.layers;
-    report.heads.assign(heads.begin(), heads.end());
-    report.workers = &workers;
-    return report;
-}
-
-namespace {
-
 /// The stacks of an encoder-decoder model: the prefix of their arrays, and the member of the layer.
 struct Part {
     std::string_view prefix, name;
@@ -174,8 +95,8 @@ constexpr Part model_parts[] = {
 
 bool belongs(const std::string& array, std::string_view prefix) {
     if (!prefix.empty()) return array.starts_with(prefix);
-    return std::none_of(std::begin(model_parts), std::end(model_parts),
-                        [&](const Part& part) { return array.starts_with(part.prefix); });
+    return std::ranges::none_of(model_parts,
+                                [&](const Part& part) { return array.starts_with(part.prefix); });
 }
 
 /// The axes of the layer's arrays with this prefix.
@@ -228,14 +149,17 @@ std::string part_json(const ModelResult& result, std::size_t layer, std::string_
     return R"({"layout":{"axes":)" + axes + "}}";
 }
 
-}  // namespace
-
+/// The members of the head about each of `layers`: a JSON object with a member for each, named by
+/// its number: the config, shapes and layout of its attention, as in a result of `multihead`. With
+/// an encoder and a decoder these are in members "encoder", "decoder" and "cross". A layer without
+/// a softmax has only the axes of its arrays.
 std::string layers_json(const ModelResult& result, const std::vector<std::size_t>& layers) {
     const bool has_parts =
-        std::any_of(result.arrays.begin(), result.arrays.end(),
-                    [](const NamedArray& array) { return !belongs(array.name, ""); }) ||
-        std::any_of(result.attentions.begin(), result.attentions.end(),
-                    [](const LayerAttention& attention) { return !attention.part.empty(); });
+        std::ranges::any_of(result.arrays,
+                            [](const NamedArray& array) { return !belongs(array.name, ""); }) ||
+        std::ranges::any_of(result.attentions, [](const LayerAttention& attention) {
+            return !attention.part.empty();
+        });
     std::string text = "{";
     for (const std::size_t layer : layers) {
         std::string own;
@@ -251,6 +175,80 @@ std::string layers_json(const ModelResult& result, const std::vector<std::size_t
         io::append_member(text, std::to_string(layer), io::JsonText{own});
     }
     return text += '}';
+}
+
+}  // namespace
+
+HeadMembers head_of_model(const Request& request, const std::string& path,
+                          const io::OpenModel& model, const ModelQuestion& question,
+                          const Labels& decoder_tokens) {
+    HeadMembers head = start_of_head(request);
+    if (request.bare) return head;
+    head.emplace_back("mode", io::value_text(std::string_view("model")));
+    if (!request.tokens.empty()) head.emplace_back("tokens", io::value_text(request.tokens));
+    if (!decoder_tokens.empty())
+        head.emplace_back("decoder_tokens", io::value_text(decoder_tokens));
+    head.emplace_back("config", config_json(request, path, model, question));
+    return head;
+}
+
+io::Report make_model_report(const Request& request, const std::string& path, HeadMembers head,
+                             const ModelQuestion& question, const Labels& decoder_tokens,
+                             ModelResult result, std::optional<std::string> generated_text,
+                             ThreadPool& workers) {
+    io::Report report;
+    report.title_start = "model  ";
+    report.title_end = "  " + io::last_part(path);
+    report.head = std::move(head);
+    report.head.emplace_back("layer_numbers", io::value_text(question.layers));
+    if (!request.bare) report.head.emplace_back("layers", layers_json(result, question.layers));
+    if (question.generate != 0)
+        report.head.emplace_back("generated", io::value_text(result.generated));
+    if (generated_text) report.head.emplace_back("generated_text", io::value_text(*generated_text));
+    std::vector<NamedArray> arrays = std::move(result.arrays);
+    const std::vector<std::string> names = names_in_order(arrays);
+    if (request.format->json) add_absent(arrays, question.layers);
+    const auto place = [&](const NamedArray& array) {
+        return std::ranges::find(names, array.name) - names.begin();
+    };
+    // The output of a stack's last layer comes last, so that entries and layer_numbers correspond.
+    const auto is_output = [&](const NamedArray& array) {
+        return array.layer && !std::ranges::binary_search(question.layers, *array.layer);
+    };
+    std::ranges::stable_sort(arrays, [&](const NamedArray& a, const NamedArray& b) {
+        return std::tuple(place(a), is_output(a), a.layer) <
+               std::tuple(place(b), is_output(b), b.layer);
+    });
+    if (!request.format->json)
+        for (NamedArray& array : arrays)
+            if (array.layer) array.name = io::layer_name(array.name, *array.layer);
+    std::vector<LayerMask> masks;
+    masks.reserve(result.attentions.size());
+    for (LayerAttention& attention : result.attentions)
+        masks.push_back({attention.part, attention.layer, attention.plan.heads,
+                         attention.plan.kv_len, std::move(attention.mask)});
+    const std::vector<std::uint64_t>& heads = request.settings.head;
+    report.masked_of =
+        masked_in_layers(std::move(masks), question.layers, {heads.begin(), heads.end()});
+    const bool has_decoder = !question.decoder_ids.empty();
+    if (request.format->name == std::string_view("table") && !result.generated.empty()) {
+        const bool has_texts = !(has_decoder ? decoder_tokens : request.tokens).empty();
+        arrays.insert(arrays.begin(), generated_array(result.generated, has_texts));
+    }
+    report.arrays = std::move(arrays);
+    const auto labels = [&](const Labels& pieces, std::vector<std::uint64_t> ids, bool goes_on) {
+        if (!pieces.empty() || ids.empty() || request.format->one_array)
+            return readable_pieces(pieces);
+        if (goes_on) ids.insert(ids.end(), result.generated.begin(), result.generated.end());
+        return ids_as_labels(ids);
+    };
+    report.query_labels = report.key_labels =
+        labels(request.tokens, question.input.ids, !has_decoder);
+    if (has_decoder) report.decoder_labels = labels(decoder_tokens, question.decoder_ids, true);
+    report.layers = question.layers;
+    report.heads.assign(heads.begin(), heads.end());
+    report.workers = &workers;
+    return report;
 }
 
 }  // namespace attn::cli

@@ -42,12 +42,9 @@ std::size_t masked_length(const Request& request, io::ArrayColors colors, std::s
     if (colors == io::ArrayColors::from_zero)
         return request.precision ? visible : std::string_view("0.0,").size();
     if (colors != io::ArrayColors::diverging_masked) return visible;
-    switch (request.nonfinite.value_or(io::Nonfinite::string)) {
-        case io::Nonfinite::null: return std::string_view("null,").size();
-        case io::Nonfinite::literal: return std::string_view("-Infinity,").size();
-        case io::Nonfinite::string: break;
-    }
-    return std::string_view("\"-Infinity\",").size();
+    constexpr std::string_view texts[] = {"\"-Infinity\",", "null,", "-Infinity,"};
+    const io::Nonfinite nonfinite = request.nonfinite.value_or(io::Nonfinite::string);
+    return texts[static_cast<std::size_t>(nonfinite)].size();
 }
 
 /// Columns of the written rows: the size of the last axis that is shown.

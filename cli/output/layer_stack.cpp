@@ -71,7 +71,7 @@ public:
         for (const NamedArray& array : report.arrays)
             if (array.layer && !array.is_absent) {
                 std::size_t& deepest = deepest_of(base_name(array));
-                if (std::binary_search(layers.begin(), layers.end(), *array.layer))
+                if (std::ranges::binary_search(layers, *array.layer))
                     deepest = std::max(deepest, *array.layer);
             }
     }
@@ -118,7 +118,7 @@ private:
             stacked.back().name = io::layer_name(name, *array.layer);
         }
         if (members.empty() || members.front()->axes.empty()) return;
-        const bool is_float = std::all_of(members.begin(), members.end(), [](const auto* member) {
+        const bool is_float = std::ranges::all_of(members, [](const auto* member) {
             return std::holds_alternative<Array<float>>(member->values);
         });
         NamedArray all = is_float ? joined<float>(name, members) : joined<double>(name, members);
@@ -141,16 +141,16 @@ private:
         Array<T> values = Array<T>::from_shape(all_shape);
         std::fill(values.begin(), values.end(), std::numeric_limits<T>::quiet_NaN());
         std::vector<std::string> labels;
-        const bool differ = std::any_of(members.begin(), members.end(), [&](const auto* member) {
+        const bool differ = std::ranges::any_of(members, [&](const auto* member) {
             return io::length_of_axis(*member, "heads") !=
                    io::length_of_axis(*members.front(), "heads");
         });
         for (std::size_t i = 0; i < numbers.size(); ++i) {
-            const auto found = std::find_if(members.begin(), members.end(),
-                                            [&](const auto* m) { return m->layer == numbers[i]; });
+            const auto found = std::ranges::find_if(
+                members, [&](const auto* m) { return m->layer == numbers[i]; });
             const NamedArray* member = found == members.end() ? nullptr : *found;
             if (member != nullptr) put(member->values, shape, values.data() + i * size);
-            const bool is_output = !std::binary_search(layers_.begin(), layers_.end(), numbers[i]);
+            const bool is_output = !std::ranges::binary_search(layers_, numbers[i]);
             labels.push_back(label_of(numbers[i], member, is_output, differ));
         }
         NamedArray all{name, std::move(values), members.front()->axes};
@@ -174,10 +174,9 @@ namespace {
 
 const LayerMask* mask_of(const std::vector<LayerMask>& attentions, std::string_view part,
                          std::size_t layer) {
-    const auto found = std::find_if(attentions.begin(), attentions.end(), [&](const LayerMask& a) {
-        return a.part == part && a.layer == layer;
-    });
-    return found == attentions.end() ? nullptr : &*found;
+    for (const LayerMask& mask : attentions)
+        if (mask.part == part && mask.layer == layer) return &mask;
+    return nullptr;
 }
 
 /// The masks of an array's entries, null where nothing is masked, and its first key in theirs.
@@ -208,7 +207,7 @@ EntryMasks masks_of(const NamedArray& array, const std::vector<LayerMask>& atten
     if (array.layer)
         add(*array.layer);
     else if (is_stacked || layers.size() == 1)
-        std::for_each(layers.begin(), layers.end(), add);
+        std::ranges::for_each(layers, add);
     return entries;
 }
 

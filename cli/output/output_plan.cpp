@@ -30,33 +30,6 @@ std::string formats_that(const Request& request, const Fits& fits) {
     return (by_name ? "--output with a name that ends in " : "--format ") + listed(names);
 }
 
-/// Refuses settings that the request's format would ignore.
-void check_style(const Request& request) {
-    const auto require = [&](const char* key, bool is_given, bool io::OutputFormat::*fit) {
-        if (is_given && !(request.format->*fit))
-            throw setting_error(request, key, "requires " + formats_that(request, fit));
-    };
-    require("pretty", request.pretty, &io::OutputFormat::breaks_lines);
-    require("bare", request.bare, &io::OutputFormat::has_head);
-    require("nonfinite", request.nonfinite.has_value(), &io::OutputFormat::json);
-    refuse(request, {{"precision", request.precision && !request.format->decimals,
-                      "requires a format with digits, as json or csv"}});
-}
-
-/// Integers in a file of arrays would be taken for the numbers themselves.
-void check_store(const Request& request) {
-    if (!request.store) return;
-    const io::Stores type = request.store->is_integer() ? io::Stores::all
-                            : request.store->kind == io::StoredKind::bfloat16
-                                ? io::Stores::half_types
-                                : io::Stores::float16;
-    const auto holds = [&](const io::OutputFormat& format) { return format.stores >= type; };
-    if (!holds(*request.format))
-        throw setting_error(request, "store",
-                            "not in format " + std::string(request.format->name) + "; expected " +
-                                formats_that(request, holds));
-}
-
 /// Output files must differ: of two with one name, only one would remain.
 void check_files(const Request& request) {
     const bool has_output = request.format->write != nullptr;
@@ -149,8 +122,26 @@ void refuse(const Request& request, std::initializer_list<Refusal> refusals) {
 }
 
 void check_style_and_store(const Request& request) {
-    check_style(request);
-    check_store(request);
+    const auto require = [&](const char* key, bool is_given, bool io::OutputFormat::*fit) {
+        if (is_given && !(request.format->*fit))
+            throw setting_error(request, key, "requires " + formats_that(request, fit));
+    };
+    require("pretty", request.pretty, &io::OutputFormat::breaks_lines);
+    require("bare", request.bare, &io::OutputFormat::has_head);
+    require("nonfinite", request.nonfinite.has_value(), &io::OutputFormat::json);
+    refuse(request, {{"precision", request.precision && !request.format->decimals,
+                      "requires a format with digits, as json or csv"}});
+    // Integers in a file of arrays would be taken for the numbers themselves.
+    if (!request.store) return;
+    const io::Stores type = request.store->is_integer() ? io::Stores::all
+                            : request.store->kind == io::StoredKind::bfloat16
+                                ? io::Stores::half_types
+                                : io::Stores::float16;
+    const auto holds = [&](const io::OutputFormat& format) { return format.stores >= type; };
+    if (!holds(*request.format))
+        throw setting_error(request, "store",
+                            "not in format " + std::string(request.format->name) + "; expected " +
+                                formats_that(request, holds));
 }
 
 std::optional<std::vector<std::string>> plan_output(Request& request) {

@@ -113,12 +113,12 @@ std::vector<const NamedArray*> arrays_to_draw(const io::Report& report,
                             " of attn plot for this layer alone");
         if (find(name) == drawable.end())
             throw Error(
-                ErrorKind::usage, where,
-                "\"" + io::shortened(name) + "\" is not there to be drawn; expected " +
-                    io::shortened(io::comma_list(drawable, &NamedArray::name), io::longest_list) +
-                    (find_array(io::without_stack(name))
-                         ? ", all, or --emit " + name + " where the result is computed"
-                         : " or all"));
+                ErrorKind::usage, where, "\"", io::shortened(name),
+                "\" is not there to be drawn; expected ",
+                io::shortened(io::comma_list(drawable, &NamedArray::name), io::longest_list),
+                find_array(io::without_stack(name))
+                    ? ", all, or --emit " + name + " where the result is computed"
+                    : " or all");
         chosen.push_back(*find(name));
     }
     if (!chosen.empty()) return chosen;

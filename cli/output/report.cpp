@@ -139,9 +139,8 @@ void refuse_name(const OutputName& name, const std::vector<std::string_view>& su
 }
 
 void refuse_format(const std::string& where, const OutputName& name, std::string_view named) {
-    throw Error(ErrorKind::usage, where,
-                "contradicts " + name.where + "; expected format " + std::string(named) +
-                    ", or another name");
+    throw Error(ErrorKind::usage, where, "contradicts ", name.where, "; expected format ", named,
+                ", or another name");
 }
 
 namespace {

@@ -25,8 +25,9 @@ using nlohmann::json;
 
 constexpr std::size_t max_axis = std::size_t{1} << 31;
 
-[[noreturn]] void fail(const std::string& location, const std::string& message) {
-    throw Error(ErrorKind::input, location, message);
+template <class... Parts>
+[[noreturn]] void fail(const std::string& location, const Parts&... message) {
+    throw Error(ErrorKind::input, location, message...);
 }
 
 /// Reads the shapes that operands_json() writes.
@@ -81,7 +82,7 @@ private:
 
     bool is_boolean(const char* mask) const {
         const json names = member(layout_, "boolean");
-        return names.is_array() && std::find(names.begin(), names.end(), mask) != names.end();
+        return names.is_array() && std::ranges::find(names, mask) != names.end();
     }
 
     ProjectionShape projection(const std::string& name) const {
@@ -106,10 +107,9 @@ void check_same(const json& found, const json& made, const std::string& name,
             check_same(other, value, name + "." + key, location);
             if (other.size() == value.size()) continue;
         }
-        fail(location, name + "." + key + " is " +
-                           (other.is_null() ? "missing" : io::shortened(other.dump())) +
-                           "; expected " + io::shortened(value.dump()) +
-                           ", as its config and operands make it");
+        fail(location, name, ".", key, " is ",
+             other.is_null() ? "missing" : io::shortened(other.dump()), "; expected ",
+             io::shortened(value.dump()), ", as its config and operands make it");
     }
 }
 
@@ -148,8 +148,8 @@ PlannedResult plan_of_result(const io::ResultHead& head, const std::string& loca
     if (!head.layout->is_object())
         fail(location,
              "has no layout, which describes its arrays; expected a result of this version "
-             "of attn, or its question: attn explain " +
-                 std::string(row_of(settings.mode).name) + " INPUT");
+             "of attn, or its question: attn explain ",
+             row_of(settings.mode).name, " INPUT");
     Plan plan = plan_of_description(settings, *head.shapes, *head.layout, false, location);
     check_labels(request, plan, location);
     return {std::move(request), std::move(plan)};
@@ -191,8 +191,7 @@ void check_labels(const Request& request, const Plan& plan, const std::string& l
     const std::size_t new_keys = plan.kv_len - plan.past_len, labels = request.tokens.size(),
                       key_labels = request.context_tokens.size();
     const auto expect = [&](const char* name, std::size_t count, std::size_t expected) {
-        fail(location, std::string(name) + " has " + std::to_string(count) + " labels; expected " +
-                           std::to_string(expected) + ", one per token");
+        fail(location, name, " has ", count, " labels; expected ", expected, ", one per token");
     };
     const bool may_label_keys = !plan.projects && labels == new_keys;
     if (labels != 0 && labels != plan.q_len && !may_label_keys)

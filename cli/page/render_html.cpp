@@ -48,16 +48,10 @@ std::string words_markup(std::string_view words) {
     return text + io::markup_text(words.substr(done));
 }
 
-std::string code_element(std::string_view code) {
-    return element("code", code);
-}
-
-std::string bold_element(std::string_view text) {
-    return "<b>" + std::string(text) + "</b>";
-}
-
 std::string in_html(std::string_view text) {
-    return marked(text, {code_element, bold_element, words_markup});
+    return marked(text, {[](std::string_view code) { return element("code", code); },
+                         [](std::string_view bold) { return "<b>" + std::string(bold) + "</b>"; },
+                         words_markup});
 }
 
 std::string bar_picture(double length) {

@@ -7,12 +7,9 @@ std::string bold(std::string_view text) {
     return "\\fB" + std::string(text) + "\\fR";
 }
 
-std::string bold_code(std::string_view code) {
-    return bold(roff_text(code));
-}
-
 std::string roff_marked(std::string_view text) {
-    return marked(text, {bold_code, bold, roff_text});
+    return marked(text,
+                  {[](std::string_view code) { return bold(roff_text(code)); }, bold, roff_text});
 }
 
 /// A row's first cell is a tag, followed by the others; with their headers if there are three or

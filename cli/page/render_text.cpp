@@ -65,10 +65,7 @@ std::string in_text(const Block& block, const PageWidth& width) {
 }  // namespace
 
 std::size_t columns_of(std::string_view text) {
-    std::size_t columns = 0;
-    for (const std::string_view line : io::lines_of(text))
-        columns = std::max(columns, io::display_width(line));
-    return columns;
+    return io::widest_of(io::lines_of(text));
 }
 
 std::string folded(std::string_view line, std::size_t most, std::size_t indent) {

@@ -43,13 +43,6 @@ std::string row_text(const Lines& row, const Widths& widths, bool has_vectors = 
     return out;
 }
 
-std::size_t longest_word(std::string_view text) {
-    std::size_t longest = 0;
-    for (const std::string_view word : io::split_text(text, ' '))
-        longest = std::max(longest, io::display_width(word));
-    return longest;
-}
-
 /// Each column has its longest word at least. What is left is shared equally among the columns that
 /// are not as wide as their widest cell. Empty if the longest words do not fit side by side.
 Widths widths_of(const io::Cells& rows, std::size_t columns) {
@@ -57,7 +50,7 @@ Widths widths_of(const io::Cells& rows, std::size_t columns) {
     Widths widths(count, 0), lacks(count, 0), order(count);
     for (const Lines& row : rows)
         for (std::size_t c = 0; c < count; ++c) {
-            widths[c] = std::max(widths[c], longest_word(row[c]));
+            widths[c] = std::max(widths[c], io::widest_of(io::split_text(row[c], ' ')));
             lacks[c] = std::max(lacks[c], io::display_width(row[c]));
         }
     for (std::size_t c = 0; c < count; ++c) lacks[c] -= widths[c];

@@ -59,9 +59,8 @@ AxisNames axes_named(const std::string& list) {
             return a.words.find(" " + word + " ") != std::string_view::npos;
         });
         if (word.empty() || row == std::end(axis_words))
-            throw Error(ErrorKind::usage, "--axes " + list,
-                        "unknown axis \"" + io::shortened(word) +
-                            "\"; expected layer, batch, head, query, key, token, row or column");
+            throw Error(ErrorKind::usage, "--axes " + list, "unknown axis \"", io::shortened(word),
+                        "\"; expected layer, batch, head, query, key, token, row or column");
         if (std::ranges::count(axes, row->axis) != 0)
             throw Error(ErrorKind::usage, "--axes " + list,
                         word + " appears twice; expected each axis once");
@@ -114,13 +113,12 @@ std::vector<std::size_t> positions_of(const std::vector<std::size_t>& heads,
         const std::size_t position =
             has_chosen ? static_cast<std::size_t>(found - report.heads.begin()) : head;
         if (position >= count)
-            throw Error(ErrorKind::usage, "--head " + std::to_string(head),
-                        array.name + (count == 0 ? " has no heads; expected an array that has some"
-                                      : has_chosen ? " has the heads " + shape_text(report.heads) +
-                                                         "; expected one of them"
-                                                   : " has " + std::to_string(count) +
-                                                         " heads; expected 0 to " +
-                                                         std::to_string(count - 1)));
+            throw Error(ErrorKind::usage, "--head " + std::to_string(head), array.name,
+                        (count == 0   ? " has no heads; expected an array that has some"
+                         : has_chosen ? " has the heads " + shape_text(report.heads) +
+                                            "; expected one of them"
+                                      : " has " + std::to_string(count) + " heads; expected 0 to " +
+                                            std::to_string(count - 1)));
         positions.push_back(position);
     }
     return positions;
@@ -149,12 +147,10 @@ std::size_t position_of_layer(std::size_t layer, const NamedArray& array) {
     const std::string all = io::comma_list(labels, [](const std::string& label) {
         return label.starts_with("layer ") ? label.substr(sizeof "layer") : label;
     });
-    throw Error(
-        ErrorKind::usage, "--layer " + number,
-        array.name + (has_numbers
-                          ? " has the layers " + io::shortened(all) + "; expected one of them"
-                          : " has " + std::to_string(count) + " layers; expected 0 to " +
-                                std::to_string(count - 1)));
+    throw Error(ErrorKind::usage, "--layer " + number, array.name,
+                has_numbers ? " has the layers " + io::shortened(all) + "; expected one of them"
+                            : " has " + std::to_string(count) + " layers; expected 0 to " +
+                                  std::to_string(count - 1));
 }
 
 }  // namespace

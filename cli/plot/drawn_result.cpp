@@ -51,9 +51,8 @@ void take_labels(io::Report& report, const io::ResultView& result, const std::op
                             std::size_t things, const char* name) {
         const bool is_given = !(key == "tokens" ? given.tokens : given.context_tokens).empty();
         const std::string flag = key == "tokens" ? "--tokens" : "--context-tokens";
-        throw Error(ErrorKind::input, is_given ? flag : result.place(),
-                    std::to_string(labels_given.size()) + " " + key + " for " +
-                        std::to_string(things) + " " + name + "; expected a token for each");
+        throw Error(ErrorKind::input, is_given ? flag : result.place(), labels_given.size(), " ",
+                    key, " for ", things, " ", name, "; expected a token for each");
     };
     const bool may_be_of_keys =
         (mode == nullptr || mode->source == Source::operands) && !labels.keys.empty();
@@ -161,9 +160,8 @@ void check_mask(const NamedArray& mask, const io::Report& report, const std::str
     };
     for (const NamedArray& array : report.arrays)
         if (io::counts_queries_and_keys(array) && matrix(array) != matrix(mask))
-            throw Error(ErrorKind::input, place,
-                        "a mask of other queries and keys than " + array.name +
-                            " has; expected both of one result");
+            throw Error(ErrorKind::input, place, "a mask of other queries and keys than ",
+                        array.name, " has; expected both of one result");
 }
 
 }  // namespace

@@ -35,7 +35,7 @@ std::string common_parts(const std::string& a, const std::string& b) {
 }
 
 bool are_alike(const std::vector<std::string>& names) {
-    return std::adjacent_find(names.begin(), names.end(), std::not_equal_to<>()) == names.end();
+    return std::ranges::adjacent_find(names, std::not_equal_to<>()) == names.end();
 }
 
 /// Candidate names of layers. The first list in which every layer has a different name is used.
@@ -89,7 +89,7 @@ public:
         std::vector<NamedArray> arrays;
         double bytes = 0;
         for (NamedArray& array : all_.arrays)
-            if (std::find(kept.begin(), kept.end(), array.name) != kept.end()) {
+            if (std::ranges::find(kept, array.name) != kept.end()) {
                 bytes += std::visit(
                     [&](const auto& values) {
                         return static_cast<double>(sizeof(*values.data())) *
@@ -202,18 +202,16 @@ private:
         std::vector<std::string> names;
         for (const NamedArray& array : layer.arrays) names.push_back(array.name);
         const std::string near = did_you_mean(name, names);
-        throw Error(ErrorKind::input, place,
-                    "has no array \"" + io::shortened(name) + "\"; " +
-                        (near.empty() ? "expected one of " +
-                                            io::shortened(io::comma_list(names), io::longest_list)
-                                      : "did you mean " + near + "?"));
+        throw Error(ErrorKind::input, place, "has no array \"", io::shortened(name), "\"; ",
+                    near.empty() ? "expected one of " +
+                                       io::shortened(io::comma_list(names), io::longest_list)
+                                 : "did you mean " + near + "?");
     }
 
     [[noreturn]] void fail(const std::string& place, const std::string& found,
                            const std::string& first, const std::string& expected) const {
-        throw Error(ErrorKind::input, place,
-                    "has " + found + ", and " + (place == first_ ? "" : first_ + " has ") + first +
-                        "; expected " + expected);
+        throw Error(ErrorKind::input, place, "has ", found, ", and ",
+                    (place == first_ ? "" : first_ + " has "), first, "; expected ", expected);
     }
 
     std::string first_;
@@ -231,10 +229,9 @@ public:
         for (const std::string& path : paths) {
             std::vector<io::InputFile> files = io::open_results(path);
             if (paths.size() > 1 && files.size() > 1)
-                throw Error(ErrorKind::input, path,
-                            "holds " + std::to_string(files.size()) +
-                                " results; expected one in each of several files, or this file "
-                                "alone");
+                throw Error(ErrorKind::input, path, "holds ", files.size(),
+                            " results; expected one in each of several files, or this file "
+                            "alone");
             for (io::InputFile& file : files)
                 add(io::ResultView(std::move(file), io::ResultView::Scope::whole),
                     std::max(paths.size(), files.size()));
@@ -322,15 +319,13 @@ private:
         if (all.empty()) return;
         for (const std::size_t layer : layers) {
             const std::string where = "--layer " + std::to_string(layer);
-            const bool is_there =
-                std::count(all.begin(), all.end(), layer) != 0 ||
-                std::any_of(result.arrays().begin(), result.arrays().end(), [&](const auto& array) {
-                    return array.of_layer && array.of_layer->layer == layer;
-                });
+            const bool is_there = std::ranges::count(all, layer) != 0 ||
+                                  std::ranges::any_of(result.arrays(), [&](const auto& array) {
+                                      return array.of_layer && array.of_layer->layer == layer;
+                                  });
             if (!is_there)
-                throw Error(ErrorKind::usage, where,
-                            result.place() + " has the layers " + shape_text(all) +
-                                "; expected one of them");
+                throw Error(ErrorKind::usage, where, result.place(), " has the layers ",
+                            shape_text(all), "; expected one of them");
         }
     }
 
@@ -339,12 +334,12 @@ private:
         const std::vector<std::size_t> all = result.layers_with("attention_weights");
         const std::vector<std::size_t>& computed = result.head().layer_numbers;
         const auto is_in = [](const std::vector<std::size_t>& list, std::size_t layer) {
-            return std::find(list.begin(), list.end(), layer) != list.end();
+            return std::ranges::count(list, layer) != 0;
         };
-        const bool none = std::none_of(layers.begin(), layers.end(),
-                                       [&](std::size_t layer) { return is_in(all, layer); });
+        const bool none =
+            std::ranges::none_of(layers, [&](std::size_t layer) { return is_in(all, layer); });
         // Recurrent layers are drawn as those without weights; the output is not a layer.
-        const auto without = std::find_if(layers.begin(), layers.end(), [&](std::size_t layer) {
+        const auto without = std::ranges::find_if(layers, [&](std::size_t layer) {
             return !is_in(all, layer) && (none || !is_in(computed, layer));
         });
         if (all.empty() || without == layers.end()) return {};

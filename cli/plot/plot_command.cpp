@@ -44,10 +44,9 @@ void check_axes(const io::Report& report, const PlotRequest& request) {
                std::equal(axes.rbegin(), axes.rend(), array.axes.rbegin());
     };
     if (axes.empty() || std::ranges::any_of(report.arrays, has_them)) return;
-    throw Error(ErrorKind::usage, "--axes " + request.axes_list,
-                std::to_string(axes.size()) + " axes; expected as many as an array has, and " +
-                    report.arrays.front().name + " has " +
-                    std::to_string(io::shape_of(report.arrays.front()).size()));
+    throw Error(ErrorKind::usage, "--axes " + request.axes_list, axes.size(),
+                " axes; expected as many as an array has, and ", report.arrays.front().name,
+                " has ", io::shape_of(report.arrays.front()).size());
 }
 
 /// Given labels must fit one of the last axes of a drawn array.
@@ -62,11 +61,9 @@ void check_words(const std::vector<const NamedArray*>& drawn, const Drawing& dra
         };
         if (words.empty() || std::ranges::any_of(drawn, has_words)) return;
         const NamedArray& first = *drawn.front();
-        throw Error(ErrorKind::input, flag,
-                    std::to_string(words.size()) + (words.size() == 1 ? " word" : " words") +
-                        " for " + first.name + " " + shape_text(io::shape_of(first)) +
-                        "; expected one for each " + name +
-                        ", or --axes that names queries and keys");
+        throw Error(ErrorKind::input, flag, words.size(), (words.size() == 1 ? " word" : " words"),
+                    " for ", first.name, " ", shape_text(io::shape_of(first)),
+                    "; expected one for each ", name, ", or --axes that names queries and keys");
     };
     check("--tokens", request.tokens, 2, "row");
     check("--context-tokens", request.context_tokens, 1, "column");
@@ -85,10 +82,9 @@ std::string names_without(const std::vector<const NamedArray*>& arrays,
 [[noreturn]] void fail_without_matrix(const Drawing& drawing) {
     const std::vector<NamedArray>& arrays = drawing.report.arrays;
     if (arrays.size() == 1 && io::shape_of(arrays.front()).size() == 1)
-        throw Error(
-            ErrorKind::input, drawing.place,
-            arrays.front().name + " " + shape_text(io::shape_of(arrays.front())) +
-                " has rank 1; expected rank 2 to 5. In JSON, a matrix of one row is [[...]]");
+        throw Error(ErrorKind::input, drawing.place, arrays.front().name, " ",
+                    shape_text(io::shape_of(arrays.front())),
+                    " has rank 1; expected rank 2 to 5. In JSON, a matrix of one row is [[...]]");
     throw Error(ErrorKind::input, drawing.place,
                 "holds no array of rank 2 to 5; expected one that can be drawn");
 }
@@ -156,8 +152,8 @@ int run_plot(const Args& args) {
     for (const std::string& word : request.results)
         if (format_of_suffix(io::picture_formats, word) != nullptr)
             throw Error(ErrorKind::usage, io::shortened(word),
-                        "is the name of a picture; expected a result, and -o " +
-                            io::shortened(word) + " for the picture");
+                        "is the name of a picture; expected a result, and -o ", io::shortened(word),
+                        " for the picture");
     io::require_one_standard_input(words);
     request.output = args.text("output").value_or("");
     if (args.has("output") && request.output.empty()) args.fail("output");

@@ -5,8 +5,6 @@
 #include <string>
 #include <utility>
 
-#include <nlohmann/json.hpp>
-
 #include "cli/question/layer_source.hpp"
 #include "cli/question/operands.hpp"
 #include "cli/request/request.hpp"
@@ -31,9 +29,8 @@ std::string about_operator_input(const Input& opened) {
     for (const auto& [flag, names] : {std::pair(" --query ", std::array{"queries", "queries"}),
                                       {" --key ", {"present_key", "keys"}},
                                       {" --value ", {"present_value", "values"}}}) {
-        const auto name = std::find_if(names.begin(), names.end(), [&](const char* array) {
-            return holds(opened.file, array);
-        });
+        const auto name = std::ranges::find_if(
+            names, [&](const char* array) { return holds(opened.file, array); });
         if (name == names.end()) continue;
         flags += flag + file + ":" + *name;
         ++found;
@@ -43,12 +40,6 @@ std::string about_operator_input(const Input& opened) {
     if (found == 3) return "a layer's result, no request; expected" + flags;
     return "one matrix, and sdpa takes three; expected --query, --key and --value, or a request "
            "with them (attn self takes one matrix)";
-}
-
-std::vector<std::string> paths_in(const Request& request) {
-    std::vector<std::string> paths{request.input};
-    for (const auto& [key, path] : request.operand_files) paths.push_back(path);
-    return paths;
 }
 
 bool reads_input(const Request& request) {
@@ -164,7 +155,9 @@ std::string Input::name_of(const std::string& key) const {
 }
 
 RequestWithInput open_request(const Request& flags, std::optional<io::InputFile> line) {
-    io::require_one_standard_input(paths_in(flags));
+    std::vector<std::string> paths{flags.input};
+    for (const auto& [key, path] : flags.operand_files) paths.push_back(path);
+    io::require_one_standard_input(paths);
     std::optional<Input> input;
     if (line)
         input = Input{std::move(*line), true};

@@ -31,8 +31,7 @@ bool describes(const Request& request, const nlohmann::json& config, const io::A
                    : layer.family == request.family &&
                          io::family_of_type(type.get<std::string>()) == request.family;
     };
-    return (layers.empty() && request.family == nullptr) ||
-           std::any_of(layers.begin(), layers.end(), fits);
+    return (layers.empty() && request.family == nullptr) || std::ranges::any_of(layers, fits);
 }
 
 /// Errors but WrittenFile are left to whoever reads the files: then false.

@@ -23,9 +23,6 @@ namespace attn::cli {
 
 class LayerSource {
 public:
-    LayerSource() = default;
-    LayerSource(const LayerSource&) = delete;
-    LayerSource& operator=(const LayerSource&) = delete;
     virtual ~LayerSource() = default;
 
     /// The request with the settings that the model determines. Pass this request to the other

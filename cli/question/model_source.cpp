@@ -56,8 +56,8 @@ void take_shapes(Request& request, std::map<std::string, std::string> found) {
             for (const auto& [name, shape] : *shapes)
                 if (shape_in(found, name) != shape_in(*wanted, name))
                     throw Error(ErrorKind::input, location_of(request, "weights_shapes"),
-                                "the weights have " + shape_in(found, name) + " for \"" + name +
-                                    "\"; expected " + shape_in(*wanted, name));
+                                "the weights have ", shape_in(found, name), " for \"", name,
+                                "\"; expected ", shape_in(*wanted, name));
     request.weights_shapes = std::move(found);
 }
 
@@ -237,10 +237,9 @@ void ModelSource::take_flags(Request& request) {
     is_supported_ = problem.empty();
     const bool uses_model = request.pre_norm.value_or(false) || !request.token_ids.empty();
     if (!is_supported_ && uses_model)
-        throw Error(ErrorKind::input, folder_config(),
-                    problem +
-                        " (--token-ids and --pre-norm need one of them, whatever "
-                        "--model-config is)");
+        throw Error(ErrorKind::input, folder_config(), problem,
+                    " (--token-ids and --pre-norm need one of them, whatever "
+                    "--model-config is)");
     const bool has_head_norms = !head_norm().empty();
     if (request.is_saved_model || (family.is_plain && !has_head_norms))
         take_family_defaults(request, family);

@@ -14,6 +14,7 @@
 #include "core/base/tensor.hpp"
 #include "io/file/source.hpp"
 #include "io/text/number_text.hpp"
+#include "io/text/text.hpp"
 
 namespace attn::cli {
 namespace {
@@ -138,19 +139,15 @@ constexpr std::array<std::string_view, 27> plain_words{
     "array", "text",   "lists",    "numbers",  "longer", "than"};
 
 bool is_digits(std::string_view text) {
-    return std::all_of(text.begin(), text.end(), io::is_digit);
+    return std::ranges::all_of(text, io::is_digit);
 }
 
 bool is_plain(std::string_view text) {
-    while (!text.empty()) {
-        const std::size_t end = std::min(text.find(' '), text.size());
-        std::string_view word = text.substr(0, end);
+    for (std::string_view word : io::split_text(text, ' ')) {
         while (word.starts_with('(')) word.remove_prefix(1);
         while (word.ends_with(')') || word.ends_with(',')) word.remove_suffix(1);
-        const bool is_known =
-            std::find(plain_words.begin(), plain_words.end(), word) != plain_words.end();
+        const bool is_known = std::ranges::find(plain_words, word) != plain_words.end();
         if (!is_known && !is_digits(word)) return false;
-        text.remove_prefix(std::min(end + 1, text.size()));
     }
     return true;
 }

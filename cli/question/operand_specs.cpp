@@ -1,7 +1,6 @@
 #include "cli/question/operands.hpp"
 
 #include <algorithm>
-#include <iterator>
 #include <utility>
 
 #include <nlohmann/json.hpp>
@@ -34,13 +33,8 @@ constexpr OperandSpec rules_of_operands[] = {
     {"key_padding_mask", softmax_modes, false, nullptr, &key_padding_fields, 1, 2, true},
 };
 
-bool holds_1(const Array<double>& array) {
-    return std::find(array.begin(), array.end(), 1.0) != array.end();
-}
-
 bool is_0_or_1(const io::NumberArray& array) {
-    return std::all_of(array.values.begin(), array.values.end(),
-                       [](double value) { return value == 0 || value == 1; });
+    return std::ranges::all_of(array.values, [](double value) { return value == 0 || value == 1; });
 }
 
 }  // namespace
@@ -50,15 +44,15 @@ std::span<const OperandSpec> operand_rules() {
 }
 
 bool is_operand(std::string_view key, Mode mode) {
-    return std::any_of(
-        std::begin(rules_of_operands), std::end(rules_of_operands),
-        [&](const OperandSpec& rule) { return rule.key == key && (rule.modes & in(mode)) != 0; });
+    return std::ranges::any_of(rules_of_operands, [&](const OperandSpec& rule) {
+        return rule.key == key && (rule.modes & in(mode)) != 0;
+    });
 }
 
 void MaskKinds::take(const OperandSpec& rule, io::NumberArray read, const io::InputFile* file) {
     if (file == nullptr && layout_ != nullptr) {
         const nlohmann::json names = io::member(*layout_, "boolean");
-        read.boolean = std::find(names.begin(), names.end(), rule.key) != names.end();
+        read.boolean = std::ranges::find(names, rule.key) != names.end();
     }
     operands_.*rule.mask->is_boolean = read.boolean;
     if (!read.boolean)
@@ -90,7 +84,7 @@ void MaskKinds::resolve() {
         if (!mask.is_0_or_1) continue;
         if (kind == MaskKind::boolean || (request_.settings.mask_true && !has_boolean))
             operands_.*mask.rule->mask->is_boolean = true;
-        else if (holds_1(operands_.*mask.rule->mask->values))
+        else if (std::ranges::count(operands_.*mask.rule->mask->values, 1.0) != 0)
             refuse(
                 has_boolean
                     ? "a mask of 0 and 1 together with a boolean one, which may be boolean or "

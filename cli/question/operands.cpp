@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include <nlohmann/json.hpp>
-
 #include "cli/args/args.hpp"
 #include "cli/question/layer_source.hpp"
 #include "cli/question/question.hpp"
@@ -63,7 +61,7 @@ private:
     /// Decays are often meant as factors.
     void note_growth() {
         const std::vector<double>& decays = request_.settings.decay;
-        if (std::any_of(decays.begin(), decays.end(), [](double decay) { return decay > 0; }))
+        if (std::ranges::any_of(decays, [](double decay) { return decay > 0; }))
             add_notes({location_of(request_, "decay") +
                        ": a decay is a logarithm, and above 0 the state grows; to keep 90 % per "
                        "token, use -0.1054"});

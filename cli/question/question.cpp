@@ -25,11 +25,6 @@ double bytes_of(const std::vector<std::string>& labels) {
     return static_cast<double>(bytes);
 }
 
-std::size_t queries_of(const OperandShapes& shapes, const Request& request) {
-    const Shape& rows = request.projects() ? shapes.inputs : shapes.query;
-    return rows[rows.size() - 2];
-}
-
 class QuestionReader {
 public:
     QuestionReader(RequestWithInput& asked, const Runtime& runtime, OperandRows* rows)
@@ -162,10 +157,10 @@ void check_finite_rows(const Request& request, const Plan& plan, const Operands&
             if (!are_keys || is_seen(batch, token))
                 throw SettingError(
                     ErrorKind::input, key,
-                    (shape.size() == 3 ? "entry " + std::to_string(batch) + ", " : std::string()) +
-                        "token " + std::to_string(token) + ", column " + std::to_string(i % width) +
-                        ": not a finite number, where no mask hides the token from every query; "
-                        "expected a finite number");
+                    (shape.size() == 3 ? "entry " + std::to_string(batch) + ", " : std::string()),
+                    "token ", token, ", column ", i % width,
+                    ": not a finite number, where no mask hides the token from every query; "
+                    "expected a finite number");
             i = (row + 1) * width - 1;
         }
     };
@@ -191,7 +186,8 @@ Plan plan_of(Question& question, const PlanOptions& options) {
         check_array_names(options.emit ? *options.emit : request.settings.emit);
         const OperandShapes shapes = shapes_of(question.operands);
         if (!request.token_label.empty()) {
-            request.settings.token = token_labelled(request, queries_of(shapes, request));
+            const Shape& rows = request.projects() ? shapes.inputs : shapes.query;
+            request.settings.token = token_labelled(request, rows[rows.size() - 2]);
             request.token_label.clear();
         }
         return make_plan(std::move(request.settings), shapes, options);

@@ -17,8 +17,9 @@ namespace {
 using io::member;
 using nlohmann::json;
 
-[[noreturn]] void fail_in_result(const std::string& location, const std::string& message) {
-    throw Error(ErrorKind::input, location, message);
+template <class... Parts>
+[[noreturn]] void fail_in_result(const std::string& location, const Parts&... message) {
+    throw Error(ErrorKind::input, location, message...);
 }
 
 const ModeRow& mode_in(const io::ResultHead& head, const std::string& location) {
@@ -28,11 +29,10 @@ const ModeRow& mode_in(const io::ResultHead& head, const std::string& location) 
         fail_in_result(location, "has mode " + io::shortened(head.mode) +
                                      "; expected a result of " + listed_modes());
     if (row == nullptr || !head.has_config())
-        fail_in_result(
-            location,
-            concat("is not a result of attn, which has a mode and a config; expected one, "
-                   "or a mode before INPUT, as in attn explain ",
-                   row != nullptr ? row->name : "self", " ", io::shortened(location)));
+        fail_in_result(location,
+                       "is not a result of attn, which has a mode and a config; expected one, "
+                       "or a mode before INPUT, as in attn explain ",
+                       row != nullptr ? row->name : "self", " ", io::shortened(location));
     return *row;
 }
 
@@ -83,9 +83,8 @@ Projection<T> read_projection(const Input& input, const std::string& name) {
         RealArray reals = read_saved(input, array, dtype);
         Array<T> values = reals.template take<T>();
         if (values.size() != size)
-            fail_in_result(input.file.place, array + " has " + std::to_string(values.size()) +
-                                                 " numbers; expected " + std::to_string(size) +
-                                                 ", as its layout makes it");
+            fail_in_result(input.file.place, array, " has ", values.size(), " numbers; expected ",
+                           size, ", as its layout makes it");
         return values;
     };
     const std::size_t groups = shape[0], d_out = shape[1], d_in = shape[2];
@@ -115,18 +114,16 @@ Request request_of_result(const io::ResultHead& head, const std::string& locatio
                keeps_context_tokens = request.keeps_flag("context_tokens");
     for (const auto& [key, value] : head.config->items()) {
         if (key == "mode" && value != mode.name)
-            fail_in_result(location, "config.mode is " + io::shortened(value.dump()) +
-                                         ", and mode is " + std::string(mode.name) +
-                                         "; expected the same");
+            fail_in_result(location, "config.mode is ", io::shortened(value.dump()),
+                           ", and mode is ", mode.name, "; expected the same");
         if (key == "mode" || key == "id" || value.is_null()) continue;
         // Only settings of the computation: a result must not name files that are written.
         const Option* option = find_option(key);
         const bool is_label = key == "tokens" || key == "context_tokens";
         if (option == nullptr || (option->modes & in(mode.mode)) == 0 ||
             ((option->use & in_config) == 0 && !is_label))
-            fail_in_result(location, "config has \"" + io::shortened(key) + "\", which mode " +
-                                         std::string(mode.name) +
-                                         " does not have; expected the config of a result");
+            fail_in_result(location, "config has \"", io::shortened(key), "\", which mode ",
+                           mode.name, " does not have; expected the config of a result");
         if (request.has(key) && !request.of_batch) continue;
         const std::string text = value.is_string() ? value.get<std::string>() : value.dump();
         apply_value(request, key, value, location + ": " + key + " " + io::shortened(text));

@@ -45,16 +45,12 @@ RealArray without_elements(const Request& request, std::vector<std::size_t> shap
     });
 }
 
-bool is_known(std::string_view name) {
-    const std::string all = "|" + std::string(io::example_names) + "|";
-    return name.find('|') == name.npos && all.find("|" + std::string(name) + "|") != all.npos;
-}
-
 }  // namespace
 
 Request with_text(Request request) {
     if (request.example) {
-        if (!is_known(*request.example))
+        const auto names = io::split_text(io::example_names, '|');
+        if (std::ranges::find(names, *request.example) == names.end())
             throw setting_error(request, "example",
                                 "unknown value; expected " + std::string(io::example_names));
         const io::Example example = io::find_example(*request.example);
@@ -170,21 +166,18 @@ std::size_t token_labelled(const Request& request, std::size_t queries) {
         if (trimmed(label) == concat(trimmed(tokens[i]), " (", i, ")")) return i;
     if (found.size() == 1) return found[0];
     if (!found.empty())
-        throw Error(ErrorKind::usage, place,
-                    std::to_string(found.size()) +
-                        " tokens have this label; expected the index of one: " +
-                        list_of(found, [](std::size_t i) { return std::to_string(i); }));
+        throw Error(ErrorKind::usage, place, found.size(),
+                    " tokens have this label; expected the index of one: ",
+                    list_of(found, [](std::size_t i) { return std::to_string(i); }));
     const std::string near = did_you_mean(label, tokens);
     const std::string nearest =
         near.empty() ? "" : "; did you mean " + shown_label(near, max_listed_columns) + "?";
-    throw Error(ErrorKind::usage, place,
-                "no token has this label; expected " +
-                    list_of(tokens,
-                            [](const std::string& token) {
-                                return io::one_line(shown_label(token, max_listed_columns));
-                            }) +
-                    ", or an integer from 0 to " + std::to_string(queries - 1) +
-                    io::one_line(nearest));
+    throw Error(ErrorKind::usage, place, "no token has this label; expected ",
+                list_of(tokens,
+                        [](const std::string& token) {
+                            return io::one_line(shown_label(token, max_listed_columns));
+                        }),
+                ", or an integer from 0 to ", queries - 1, io::one_line(nearest));
 }
 
 }  // namespace attn::cli

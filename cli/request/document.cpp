@@ -71,9 +71,8 @@ private:
 
     void check_mode() {
         if (!request_.has_mode)
-            throw Error(ErrorKind::usage, place_,
-                        std::string("no mode; expected \"mode\" in the request, or ") +
-                            (request_.of_batch ? "--mode" : "a mode before INPUT"));
+            throw Error(ErrorKind::usage, place_, "no mode; expected \"mode\" in the request, or ",
+                        request_.of_batch ? "--mode" : "a mode before INPUT");
         apply_deferred(request_);
         check_defaults(request_);
     }
@@ -93,9 +92,8 @@ private:
         }
         const std::string mode(row_of(request_.settings.mode).name);
         if (value != mode)
-            throw Error(ErrorKind::usage, document_.place(member),
-                        "the request has mode " + value.dump() + "; expected \"" + mode +
-                            "\", the mode of the command");
+            throw Error(ErrorKind::usage, document_.place(member), "the request has mode ",
+                        value.dump(), "; expected \"", mode, "\", the mode of the command");
     }
 
     /// The path is not accessed, not even to check that it exists.

@@ -11,6 +11,7 @@
 #include <exception>
 #include <new>
 #include <string_view>
+#include <utility>
 
 #include "cli/request/request.hpp"
 #include "core/base/error.hpp"
@@ -24,15 +25,13 @@ namespace {
 constexpr int bad_usage = 2, bad_input = 3, internal_fault = 70;
 
 ErrorReport failure_of(const Error& error, std::string where) {
-    switch (error.kind()) {
-        case ErrorKind::usage: return {"usage", std::move(where), error.what(), bad_usage};
-        case ErrorKind::unsupported:
-            return {"unsupported", std::move(where), error.what(), bad_usage};
-        case ErrorKind::input: return {"input", std::move(where), error.what(), bad_input};
-        case ErrorKind::shape: return {"shape", std::move(where), error.what(), bad_input};
-        case ErrorKind::io: return {"io", std::move(where), error.what(), bad_file};
-    }
-    return {"internal", std::move(where), error.what(), internal_fault};
+    constexpr std::pair<const char*, int> of_kinds[] = {{"usage", bad_usage},
+                                                        {"input", bad_input},
+                                                        {"shape", bad_input},
+                                                        {"io", bad_file},
+                                                        {"unsupported", bad_usage}};
+    const auto& [kind, exit_code] = of_kinds[static_cast<std::size_t>(error.kind())];
+    return {kind, std::move(where), error.what(), exit_code};
 }
 
 }  // namespace

@@ -160,9 +160,8 @@ std::string take(std::vector<std::string>& field, const json& value, const Limit
     if (list.size() > limits.longest)
         return "a list of " + std::to_string(list.size()) + " names; expected at most " +
                std::to_string(limits.longest);
-    const bool strings =
-        list.is_array() && !list.empty() &&
-        std::all_of(list.begin(), list.end(), [](const json& v) { return v.is_string(); });
+    const bool strings = list.is_array() && !list.empty() &&
+                         std::ranges::all_of(list, [](const json& v) { return v.is_string(); });
     if (!strings) return std::string("not a list of ") + limits.expected;
     field = list.get<std::vector<std::string>>();
     return {};
@@ -191,7 +190,7 @@ std::string take(std::vector<T>& field, const json& value, const Limits& limits)
                                        : element);
     };
     const bool good = value.is_string()  ? each_part(value.get_ref<const std::string&>(), add_part)
-                      : value.is_array() ? std::all_of(value.begin(), value.end(), add_element)
+                      : value.is_array() ? std::ranges::all_of(value, add_element)
                                          : add(value);
     if (!good || list.size() < limits.shortest)
         return std::string("not a valid list; expected ") + limits.expected;
@@ -347,8 +346,7 @@ json value_of(const Option& option, const std::string& text) {
 std::vector<std::string> word_list(const std::string& text) {
     const json list = list_of(text);
     const bool has_words =
-        list.is_array() &&
-        std::all_of(list.begin(), list.end(), [](const json& x) { return x.is_string(); });
+        list.is_array() && std::ranges::all_of(list, [](const json& x) { return x.is_string(); });
     return has_words ? list.get<std::vector<std::string>>() : std::vector<std::string>{};
 }
 
@@ -365,7 +363,7 @@ std::vector<std::uint64_t> whole_list(const Args& args, std::string_view key) {
 
 std::vector<std::string> split_list(const std::string& text) {
     std::vector<std::string> parts;
-    parts.reserve(1 + static_cast<std::size_t>(std::count(text.begin(), text.end(), ',')));
+    parts.reserve(1 + static_cast<std::size_t>(std::ranges::count(text, ',')));
     each_part(text, [&](std::string& part) {
         parts.push_back(std::move(part));
         return true;

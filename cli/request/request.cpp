@@ -11,6 +11,7 @@
 #include "core/base/error.hpp"
 #include "core/operator/arrays.hpp"
 #include "io/text/json_text.hpp"
+#include "io/text/text.hpp"
 
 namespace attn::cli {
 
@@ -71,7 +72,7 @@ std::string with_keys(std::string message) {
         std::string key = message.substr(at + dashes.size(), length - dashes.size());
         const bool is_negated = key.starts_with(negation);
         if (is_negated) key.erase(0, negation.size());
-        std::replace(key.begin(), key.end(), '-', '_');
+        std::ranges::replace(key, '-', '_');
         const Option* const option = find_option(key);
         if (option == nullptr || (option->use & as_key) == 0) continue;
         message.replace(at, length, key + (is_negated ? " false" : ""));
@@ -116,9 +117,7 @@ std::string quoted_word(const std::string& word) {
     constexpr std::string_view plain =
         "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./:,=+@%";
     if (!word.empty() && word.find_first_not_of(plain) == std::string::npos) return word;
-    std::string quoted = "'";
-    for (const char c : word) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
-    return quoted += '\'';
+    return '\'' + io::replaced(word, {{'\'', "'\\''"}}) + '\'';
 }
 
 std::string text_of_flag(const FlagValue& flag) {
@@ -140,7 +139,7 @@ std::string flags_text(std::span<const FlagValue> flags,
                        std::initializer_list<std::string_view> left_out) {
     std::string text;
     for (const FlagValue& flag : flags)
-        if (std::find(left_out.begin(), left_out.end(), flag.option->key) == left_out.end())
+        if (std::ranges::find(left_out, flag.option->key) == left_out.end())
             text += " " + text_of_flag(flag);
     return text;
 }
@@ -156,10 +155,8 @@ namespace {
 /// Words separated by blanks; short ones are similar to everything.
 std::vector<std::string> words_of(std::string_view text) {
     std::vector<std::string> words;
-    for (std::size_t from = 0, blank; from < text.size(); from = blank + 1) {
-        blank = std::min(text.find(' ', from), text.size());
-        if (blank - from > 4) words.emplace_back(text.substr(from, blank - from));
-    }
+    for (const std::string_view word : io::split_text(text, ' '))
+        if (word.size() > 4) words.emplace_back(word);
     return words;
 }
 
@@ -180,9 +177,7 @@ std::string unknown_array(std::string_view name, const std::vector<std::string>&
             !did_you_mean(name, words_of(row.names)).empty())
             near = row.of;
     if (!near.empty()) return start + "did you mean " + near + "?";
-    std::string list;
-    for (const std::string& known : names) list += known + ", ";
-    return start + "expected " + list + "or all";
+    return start + "expected " + io::comma_list(names) + ", or all";
 }
 
 void check_array_names(const std::vector<std::string>& emit) {

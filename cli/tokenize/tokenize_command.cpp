@@ -25,17 +25,6 @@
 namespace attn::cli {
 namespace {
 
-struct TokenizeRequest {
-    std::string tokenizer;            ///< a folder, a tokenizer.json or a GGUF file
-    std::optional<std::string> text;  ///< a text or ids; empty: standard input
-    std::optional<std::string> pair;  ///< a second text
-    std::string output = "-";
-    bool as_table = false;            ///< else as JSON
-    bool decodes = false;             ///< the text is a list of ids
-    bool by_line = false;             ///< each line is a text
-    bool adds_special_tokens = true;  ///< when decoding: keeps them
-};
-
 /// Ids with commas or blanks between them, or a list in JSON.
 std::vector<std::uint32_t> ids_of(std::string_view text, const std::string& place) {
     constexpr std::string_view between = ", \t\r\n";
@@ -65,13 +54,16 @@ std::vector<std::uint32_t> ids_of(std::string_view text, const std::string& plac
 
 class TokenWriter {
 public:
-    TokenWriter(const TokenizeRequest& request, const io::Tokenizer& tokenizer, io::Output& output)
-        : request_(request), tokenizer_(tokenizer), output_(output) {}
+    TokenWriter(const Args& args, bool as_table, bool is_seen, const io::Tokenizer& tokenizer,
+                io::Output& output)
+        : pair_(args.text("text_pair")), decodes_(args.has("decode")),
+          adds_(!args.has("no_special_tokens")), as_table_(as_table), is_seen_(is_seen),
+          tokenizer_(tokenizer), output_(output) {}
 
     /// One text, or one list of ids. `place` is its location in errors.
     void write(std::string_view text, const std::string& place) {
         try {
-            output_ << (request_.decodes ? decoded(ids_of(text, place)) : encoded(text));
+            output_ << (decodes_ ? decoded(ids_of(text, place)) : encoded(text));
         } catch (const Error& error) {
             if (error.where() != "text") throw;
             throw Error(error.kind(), place, error.what());
@@ -81,23 +73,19 @@ public:
 
 private:
     std::string encoded(std::string_view text) const {
-        const bool adds = request_.adds_special_tokens;
-        const io::TokenizedText found = request_.pair
-                                            ? tokenizer_.encode_pair(text, *request_.pair, adds)
-                                            : tokenizer_.encode(text, adds);
-        if (request_.as_table) return table(found);
+        const io::TokenizedText found =
+            pair_ ? tokenizer_.encode_pair(text, *pair_, adds_) : tokenizer_.encode(text, adds_);
+        if (as_table_) return table(found);
         std::string line = head();
         io::append_member(line, "ids", found.ids);
         io::append_member(line, "tokens", found.pieces);
-        if (request_.pair) io::append_member(line, "type_ids", found.type_ids);
+        if (pair_) io::append_member(line, "type_ids", found.type_ids);
         return line + "}\n";
     }
 
     std::string decoded(const std::vector<std::uint32_t>& ids) const {
-        const std::string text = tokenizer_.decode(ids, !request_.adds_special_tokens);
-        // A pipe gets the text as it is, a terminal without control characters.
-        const bool is_seen = request_.output == "-" && isatty(STDOUT_FILENO) != 0;
-        if (request_.as_table) return (is_seen ? shown(text) : text) + "\n";
+        const std::string text = tokenizer_.decode(ids, !adds_);
+        if (as_table_) return (is_seen_ ? shown(text) : text) + "\n";
         std::string line = head();
         std::vector<std::string> pieces;
         pieces.reserve(ids.size());
@@ -124,43 +112,21 @@ private:
 
     std::string table(const io::TokenizedText& found) const {
         io::Cells cells{{"token", "id"}};
-        if (request_.pair) cells[0].push_back("type");
+        if (pair_) cells[0].push_back("type");
         for (std::size_t i = 0; i < found.ids.size(); ++i) {
             cells.push_back(
                 {"\"" + io::printable(found.pieces[i]) + "\"", std::to_string(found.ids[i])});
-            if (request_.pair) cells.back().push_back(std::to_string(found.type_ids[i]));
+            if (pair_) cells.back().push_back(std::to_string(found.type_ids[i]));
         }
         return (count_ == 0 ? "" : "\n") + io::align_columns(cells);
     }
 
-    const TokenizeRequest& request_;
+    const std::optional<std::string> pair_;  // a second text
+    const bool decodes_, adds_, as_table_, is_seen_;
     const io::Tokenizer& tokenizer_;
     io::Output& output_;
     std::size_t count_ = 0;
 };
-
-void tokenize(const TokenizeRequest& request) {
-    const io::Tokenizer tokenizer = io::read_tokenizer(request.tokenizer);
-    std::string text, place = request.decodes ? "ids" : "text";
-    if (request.text) {
-        text = *request.text;
-    } else {
-        const auto bytes = io::Bytes::open("-", {.expected = nullptr});
-        text = bytes->read(0, bytes->size());
-        place = bytes->name();
-    }
-    io::OutputFile output(request.output);
-    output.fill([&](io::Output& out) {
-        TokenWriter writer(request, tokenizer, out);
-        if (!request.by_line) return writer.write(text, place);
-        std::size_t number = 0;
-        for (std::string_view line : io::lines_of(text)) {
-            if (line.ends_with('\r')) line.remove_suffix(1);
-            writer.write(line, place + ":" + std::to_string(++number));
-        }
-    });
-    output.commit();
-}
 
 struct TokenFormat {
     std::string_view name;
@@ -171,13 +137,13 @@ constexpr std::array<TokenFormat, 3> token_formats{
 constexpr auto token_format_names = names_of(token_formats);
 
 /// Whether the flag, the name of the output or the terminal asks for a table.
-bool wants_table(const Args& args, const TokenizeRequest& request) {
+bool wants_table(const Args& args, const std::string& output) {
     const auto place = args.place("format");
-    const TokenFormat* const format = format_of_flag(
-        token_formats, place ? &token_formats[*place] : nullptr,
-        {request.output, "--output " + request.output, "tokens are written as a table or as JSON"});
+    const TokenFormat* const format =
+        format_of_flag(token_formats, place ? &token_formats[*place] : nullptr,
+                       {output, "--output " + output, "tokens are written as a table or as JSON"});
     if (format != nullptr) return format == &token_formats.front();
-    return request.decodes || (request.output == "-" && isatty(STDOUT_FILENO) != 0);
+    return args.has("decode") || (output == "-" && isatty(STDOUT_FILENO) != 0);
 }
 
 int run_tokenize(const Args& args) {
@@ -187,25 +153,38 @@ int run_tokenize(const Args& args) {
                     "no tokenizer; expected a model's folder, its tokenizer.json or a GGUF file");
     if (words.size() > 2)
         throw Error(ErrorKind::usage, words[2], "a second text; expected one, in quotes");
-    TokenizeRequest request;
-    request.tokenizer = words[0];
-    if (words.size() == 2) request.text = words[1];
-    request.pair = args.text("text_pair");
-    request.decodes = args.has("decode");
-    request.by_line = args.has("lines");
-    request.adds_special_tokens = !args.has("no_special_tokens");
-    request.output = args.text("output").value_or("-");
-    if (request.output.empty()) args.fail("output");
-    if (request.pair && request.decodes)
-        throw Error(ErrorKind::usage, "--text-pair", "conflicts with --decode");
-    if (request.pair && request.by_line)
-        throw Error(ErrorKind::usage, "--text-pair", "conflicts with --lines");
-    request.as_table = wants_table(args, request);
-    if (!request.text)
+    const std::string output = args.text("output").value_or("-");
+    if (output.empty()) args.fail("output");
+    for (const char* key : {"decode", "lines"})
+        if (args.has("text_pair") && args.has(key))
+            throw Error(ErrorKind::usage, "--text-pair", "conflicts with --", key);
+    const bool as_table = wants_table(args, output), has_text = words.size() == 2;
+    if (!has_text)
         refuse_keyboard("attn tokenize",
                         "no text; expected one, or a text piped in, as by attn tokenize " +
-                            request.tokenizer + " <file");
-    tokenize(request);
+                            words[0] + " <file");
+    const io::Tokenizer tokenizer = io::read_tokenizer(words[0]);
+    std::string text, place = args.has("decode") ? "ids" : "text";
+    if (has_text) {
+        text = words[1];
+    } else {
+        const auto bytes = io::Bytes::open("-", {.expected = nullptr});
+        text = bytes->read(0, bytes->size());
+        place = bytes->name();
+    }
+    io::OutputFile file(output);
+    file.fill([&](io::Output& out) {
+        // A pipe gets a text as it is, a terminal without control characters.
+        TokenWriter writer(args, as_table, output == "-" && isatty(STDOUT_FILENO) != 0, tokenizer,
+                           out);
+        if (!args.has("lines")) return writer.write(text, place);
+        std::size_t number = 0;
+        for (std::string_view line : io::lines_of(text)) {
+            if (line.ends_with('\r')) line.remove_suffix(1);
+            writer.write(line, place + ":" + std::to_string(++number));
+        }
+    });
+    file.commit();
     return 0;
 }
 

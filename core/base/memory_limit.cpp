@@ -14,20 +14,16 @@ void lower(MemoryLimit& limit, double bytes, const char* words) {
     if (bytes < limit.bytes) limit = {bytes, words};
 }
 
-/// The limit in a file of a control group; none for "max" or a missing file.
-void lower_by_file(MemoryLimit& limit, const std::string& path) {
-    std::ifstream file(path);
-    double bytes = 0;
-    if (file >> bytes) lower(limit, bytes, "this container may use");
-}
-
 /// The least limit of a group and its ancestors, up to the mount. A path outside the mount begins
 /// with "/..": then only the mount itself is known.
 void lower_by_groups(MemoryLimit& limit, const std::string& mount, std::string path) {
     if (path.starts_with("/..")) path.clear();
     for (;;) {
-        for (const char* file : {"/memory.max", "/memory.high", "/memory.limit_in_bytes"})
-            lower_by_file(limit, mount + path + file);
+        for (const char* name : {"/memory.max", "/memory.high", "/memory.limit_in_bytes"}) {
+            std::ifstream file(mount + path + name);
+            double bytes = 0;  // no number: "max", or no such file
+            if (file >> bytes) lower(limit, bytes, "this container may use");
+        }
         if (path.find_first_not_of('/') == std::string::npos) return;
         path.erase(path.rfind('/'));
     }

@@ -114,10 +114,6 @@ double projection_work(const Plan& plan) {
             product_of_sizes(plan.keys, plan.d_context, plan.kv_heads, plan.d_k + plan.d_v));
 }
 
-double softmax_work(const Plan& plan) {
-    return product_of_sizes(plan.batch, plan.heads, plan.rows, plan.kv_len, plan.d_k + plan.d_v);
-}
-
 /// The sequential form's, and those of the weights if they are recorded.
 double linear_work(const Plan& plan) {
     // All heads, whichever are written.
@@ -174,7 +170,9 @@ void project(const Backend& backend, const Tensor3<T>& x,
 }
 
 double multiply_adds(const Plan& plan) {
-    return plan.config.rule ? linear_work(plan) : softmax_work(plan);
+    return plan.config.rule ? linear_work(plan)
+                            : product_of_sizes(plan.batch, plan.heads, plan.rows, plan.kv_len,
+                                               plan.d_k + plan.d_v);
 }
 
 std::span<const Backend> backends() {

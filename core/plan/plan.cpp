@@ -87,8 +87,7 @@ void resolve_scores(Settings& s, const Plan& plan) {
         return;
     }
     const std::vector<double>& scaling = s.rope_scaling;
-    const bool above_zero =
-        std::all_of(scaling.begin(), scaling.end(), [](double x) { return x > 0; });
+    const bool above_zero = std::ranges::all_of(scaling, [](double x) { return x > 0; });
     const bool is_known = scaling.size() < 2 || (scaling.size() == 4 && scaling[1] < scaling[2]);
     if (!above_zero || !is_known)
         refuse("rope_scaling",
@@ -171,11 +170,6 @@ void choose_rows(Plan& plan, const Settings& s) {
         refuse("rows", "there are ", plan.q_len, " rows; expected A:B with B at most ", plan.q_len);
     plan.first_query = static_cast<std::size_t>(first);
     plan.rows = static_cast<std::size_t>(end - first);
-}
-
-void resolve_draws(Settings& s) {
-    if (s.dropout_skip && !s.dropout_seed) refuse("dropout_skip", "requires --dropout-seed");
-    if (s.dropout_seed) s.dropout_skip = s.dropout_skip.value_or(0);
 }
 
 /// The chosen heads, for the arrays that have one entry per head.
@@ -278,7 +272,8 @@ Plan make_plan(Settings settings, const OperandShapes& operands, const PlanOptio
                       : PositionOffset(as_signed(plan.past_len));
     check_masks(s, operands);
     resolve_scores(s, plan);
-    resolve_draws(s);
+    if (s.dropout_skip && !s.dropout_seed) refuse("dropout_skip", "requires --dropout-seed");
+    if (s.dropout_seed) s.dropout_skip = s.dropout_skip.value_or(0);
     resolve_rule(s, operands);
     plan.met = needs_met(s, operands, plan.projects);
     std::vector<std::string> emit = options.emit.value_or(s.emit);

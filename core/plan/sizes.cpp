@@ -157,9 +157,8 @@ void check_mask_shape(const Settings& s, const Shape& mask, const Plan& plan) {
     for (std::size_t i = 0; i < rank; ++i) {
         const std::size_t size = mask[i], wanted = full[4 - rank + i];
         const bool last = i + 1 == rank;
-        const bool covers_real_keys =
-            last && size > 1 && size < wanted && !s.kv_lengths.empty() &&
-            *std::max_element(s.kv_lengths.begin(), s.kv_lengths.end()) <= size;
+        const bool covers_real_keys = last && size > 1 && size < wanted && !s.kv_lengths.empty() &&
+                                      *std::ranges::max_element(s.kv_lengths) <= size;
         fits = fits && (size == 1 || size == wanted || covers_real_keys);
     }
     if (fits) return;

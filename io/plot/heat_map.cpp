@@ -60,7 +60,7 @@ std::string subject_of(const std::string& array, bool is_weights, bool of_words)
         return std::string("What each ") + (of_words ? "word" : "query") + " attends to";
     if (array.size() > 1 && array[1] == '_') return array;
     std::string words = array;
-    std::replace(words.begin(), words.end(), '_', ' ');
+    std::ranges::replace(words, '_', ' ');
     if (!words.empty() && words[0] >= 'a' && words[0] <= 'z')
         words[0] = static_cast<char>(words[0] - 'a' + 'A');
     return words;
@@ -89,9 +89,8 @@ public:
         const std::size_t rank = shape_.size();
         const bool has_layers = rank > 0 && array_.axes.front() == "layer";
         if (rank < 2 || rank > (has_layers ? 6 : 5))
-            throw Error(ErrorKind::usage, array_.name,
-                        "has rank " + std::to_string(rank) +
-                            "; expected 2 to 5, that is one matrix or several");
+            throw Error(ErrorKind::usage, array_.name, "has rank ", rank,
+                        "; expected 2 to 5, that is one matrix or several");
         map_.array = array_.name;
         map_.asked = scale;
         map_.is_diverging = colors_ != ArrayColors::from_zero;
@@ -120,9 +119,8 @@ public:
             panels *= shape_[axis];
         }
         if (panels > max_panels)
-            throw Error(ErrorKind::unsupported, array_.name,
-                        std::to_string(panels) + " matrices to draw; expected at most " +
-                            std::to_string(max_panels));
+            throw Error(ErrorKind::unsupported, array_.name, panels,
+                        " matrices to draw; expected at most ", max_panels);
         set_texts();
         map_.panels.reserve(panels);
         std::visit(

@@ -28,6 +28,7 @@
 
 #include "io/plot/colors.hpp"
 #include "io/plot/heat_map.hpp"
+#include "io/text/json_text.hpp"
 #include "io/text/number_text.hpp"
 #include "io/text/text.hpp"
 #include "io/text/utf8.hpp"
@@ -43,19 +44,7 @@ namespace {
 /// or opens another.
 std::string script_text(const nlohmann::json& value) {
     const std::string text = value.dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
-    std::string safe;
-    safe.reserve(text.size());
-    for (char c : text) {
-        if (c == '<')
-            safe += "\\u003c";
-        else if (c == '>')
-            safe += "\\u003e";
-        else if (c == '&')
-            safe += "\\u0026";
-        else
-            safe += c;
-    }
-    return safe;
+    return replaced(text, {{'<', "\\u003c"}, {'>', "\\u003e"}, {'&', "\\u0026"}});
 }
 
 /// Written directly as JSON, since nlohmann's objects and lists allocate memory when they are
@@ -98,10 +87,7 @@ Masks masks_of(const HeatMap& map) {
 /// Of names and their values as JSON.
 std::string object_of(const std::vector<std::pair<std::string, std::string>>& members) {
     std::string object = "{";
-    for (const auto& [name, value] : members) {
-        if (object.size() > 1) object += ',';
-        (((object += '"') += name) += "\":") += value;
-    }
+    for (const auto& [name, value] : members) append_member(object, name, JsonText{value});
     return object + "}";
 }
 

@@ -234,9 +234,8 @@ void write_png(Output& out, const std::vector<HeatMap>& maps) {
     const auto [layouts, width, height] = Stack(maps, pixel_layout);
     constexpr std::int64_t max_pixels = std::int64_t{1} << 26;
     if (std::int64_t{width} * height > max_pixels)
-        throw Error(ErrorKind::unsupported, maps.front().array,
-                    "a picture of " + std::to_string(width) + " x " + std::to_string(height) +
-                        " pixels; expected fewer matrices, or .svg or .html");
+        throw Error(ErrorKind::unsupported, maps.front().array, "a picture of ", width, " x ",
+                    height, " pixels; expected fewer matrices, or .svg or .html");
     PixelCanvas canvas(static_cast<std::size_t>(width), static_cast<std::size_t>(height));
     int y = 0;
     for (std::size_t i = 0; i < maps.size(); ++i) {

@@ -105,9 +105,9 @@ private:
     /// last ones if the terminal is too narrow.
     void write_column_labels() {
         constexpr std::size_t max_steps = 4;
-        std::size_t widest = 0;
-        for (const std::string& label : map_.column_labels)
-            widest = std::max(widest, display_width(label_text(label, max_steps * view_.cell)));
+        const std::size_t widest = widest_of(map_.column_labels, [&](const std::string& label) {
+            return label_text(label, max_steps * view_.cell);
+        });
         const std::size_t steps = std::min({(widest + view_.cell) / view_.cell, max_steps,
                                             std::max<std::size_t>(map_.columns, 1)});
         const std::size_t share = (terminal_.columns + panel_gap) / view_.across - panel_gap;
@@ -133,10 +133,7 @@ private:
 
     void write_cell(std::size_t panel, std::size_t row, std::size_t column) {
         const std::size_t width = view_.cell;
-        if (map_.is_masked(panel, row, column)) {
-            write_blank(width);
-            return;
-        }
+        if (map_.is_masked(panel, row, column)) return write_blank(width);
         const std::string text = view_.is_numbered ? cell_text(panel, row, column) : "";
         if (terminal_.depth == ColorDepth::none) {
             // A bar of shades before the number.

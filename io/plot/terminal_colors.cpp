@@ -126,18 +126,11 @@ std::size_t share_of(std::size_t columns, std::size_t panels) {
     return less((columns + panel_gap) / panels, panel_gap);
 }
 
-std::size_t widest_of(const std::vector<std::string>& labels) {
-    std::size_t widest = 0;
-    for (const std::string& label : labels)
-        widest = std::max(widest, display_width(printable(label)));
-    return widest;
-}
-
 class ViewChoice {
 public:
     ViewChoice(const HeatMap& map, const Terminal& terminal)
         : map_(map), terminal_(terminal),
-          label_(std::min(widest_of(map.row_labels) + 1, label_room(terminal))),
+          label_(std::min(widest_of(map.row_labels, printable) + 1, label_room(terminal))),
           title_(widest_title()) {}
 
     View best() const {
@@ -169,8 +162,8 @@ private:
     void add_numbered(std::vector<View>& views) const {
         // Two digits, a sign if there may be one, and a separator.
         const std::size_t least = map_.is_diverging ? 4 : 3;
-        const std::size_t most =
-            std::clamp(widest_of(map_.column_labels) + 1, least, std::max(least, widest_cell));
+        const std::size_t most = std::clamp(widest_of(map_.column_labels, printable) + 1, least,
+                                            std::max(least, widest_cell));
         for (std::size_t across = std::max<std::size_t>(map_.panel_columns(), 1); across > 0;
              --across) {
             const std::size_t wide = share_of(terminal_.columns, across);

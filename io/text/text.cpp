@@ -72,20 +72,19 @@ std::string wrapped(std::string_view text, std::size_t columns, std::size_t inde
     return lines;
 }
 
-std::string markup_text(std::string_view text) {
-    std::string safe;
-    safe.reserve(text.size());
-    for (char c : text) {
-        if (c == '&')
-            safe += "&amp;";
-        else if (c == '<')
-            safe += "&lt;";
-        else if (c == '>')
-            safe += "&gt;";
-        else
-            safe += c;
+std::string replaced(std::string_view text,
+                     std::initializer_list<std::pair<char, std::string_view>> by) {
+    std::string made;
+    made.reserve(text.size());
+    for (const char& c : text) {
+        const auto row = std::ranges::find(by, c, [](const auto& pair) { return pair.first; });
+        made += row != by.end() ? row->second : std::string_view(&c, 1);
     }
-    return safe;
+    return made;
+}
+
+std::string markup_text(std::string_view text) {
+    return replaced(text, {{'&', "&amp;"}, {'<', "&lt;"}, {'>', "&gt;"}});
 }
 
 std::string c_name(std::string_view name) {

@@ -2,10 +2,13 @@
 // for C.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <functional>
+#include <initializer_list>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace attn::io {
@@ -20,12 +23,25 @@ std::string align_columns(const Cells& cells);
 /// characters and emoji, else 1, as utf8proc has them.
 std::size_t display_width(std::string_view text);
 
+/// The columns of the widest of these texts, or of what `text_of` gives for each; 0 of none.
+template <class Texts, class TextOf = std::identity>
+std::size_t widest_of(const Texts& texts, const TextOf& text_of = {}) {
+    std::size_t widest = 0;
+    for (const auto& text : texts)
+        widest = std::max(widest, display_width(std::invoke(text_of, text)));
+    return widest;
+}
+
 /// The words of `text`, each separated by a blank or a line break, in lines of at most `columns`
 /// columns. Further blanks within a line are kept. A longer word has its own line. A number stays
 /// with the name before it, and a percent sign with its number, if a line holds both. The first
 /// line begins at column `from`, the others after `indent` blanks. No line break at the end.
 std::string wrapped(std::string_view text, std::size_t columns, std::size_t indent = 0,
                     std::size_t from = 0);
+
+/// The text with these characters replaced.
+std::string replaced(std::string_view text,
+                     std::initializer_list<std::pair<char, std::string_view>> by);
 
 /// The text with &, < and > escaped, for SVG and HTML. Only for text, not for attributes.
 std::string markup_text(std::string_view text);

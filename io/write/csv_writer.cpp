@@ -8,6 +8,7 @@
 #include "core/base/error.hpp"
 #include "io/file/source.hpp"
 #include "io/read/csv_parts.hpp"
+#include "io/text/text.hpp"
 #include "io/write/output_formats.hpp"
 #include "io/write/row_text.hpp"
 
@@ -56,23 +57,11 @@ void refuse_zeros(std::span<const std::string> labels) {
 
 /// A label as the text of a field. A field ends with its line, so line breaks are escaped.
 std::string text_of(const std::string& label) {
-    std::string text;
-    for (char c : label) {
-        if (c == '\n' || c == '\r')
-            text += c == '\n' ? "\\x0a" : "\\x0d";
-        else
-            text += c;
-    }
-    return text;
+    return replaced(label, {{'\n', "\\x0a"}, {'\r', "\\x0d"}});
 }
 
 std::string quoted_field(const std::string& text) {
-    std::string field = "\"";
-    for (char c : text) {
-        if (c == '"') field += '"';
-        field += c;
-    }
-    return field += '"';
+    return '"' + replaced(text, {{'"', "\"\""}}) + '"';
 }
 
 /// Whether read_csv also takes it for a word without quotes.
@@ -130,9 +119,10 @@ void write_separated(Output& out, const Report& report, const NumberStyle& style
         const bool is_needed = needs_first_line || may_be_numbers(rows, separator);
         out << header_of(columns, shape[1], is_needed, separator);
     } else if (!is_matrix || needs_first_line) {
-        std::string text;
-        for (std::size_t length : shape) text += (text.empty() ? "" : ",") + std::to_string(length);
-        out << "# shape: " << text << "\n";
+        const char* before = "# shape: ";
+        for (std::size_t length : shape)
+            out << std::exchange(before, ",") << std::to_string(length);
+        out << "\n";
     }
     const auto label = [&](TextBuffer& text, const auto&, std::size_t row) {
         if (!rows.empty()) (text += label_field(rows[row])) += separator;

@@ -166,8 +166,7 @@ std::string axes_text(const NamedArray& array) {
 }
 
 std::size_t place_of_axis(const NamedArray& array, std::string_view axis) {
-    return static_cast<std::size_t>(std::find(array.axes.begin(), array.axes.end(), axis) -
-                                    array.axes.begin());
+    return static_cast<std::size_t>(std::ranges::find(array.axes, axis) - array.axes.begin());
 }
 
 std::size_t length_of_axis(const NamedArray& array, std::string_view axis) {

@@ -53,8 +53,7 @@ private:
     }
 
     std::string bare(double value) const {
-        if (!floating_) return fixed_text(value, 0);
-        if (!std::isfinite(value)) return fixed_text(value, 0);
+        if (!floating_ || !std::isfinite(value)) return fixed_text(value, 0);
         if (scientific_) return scientific_text(value, decimals_);
         if (whole_) return fixed_text(value, 0) + ".";
         return fixed_text(value, decimals_);
@@ -174,12 +173,10 @@ std::string torch_text(const AnyArray& array, int decimals) {
 }
 
 void write_torch(Output& out, const Report& report, const NumberStyle& style) {
-    bool first = true;
     for (const NamedArray& array : report.arrays) {
-        if (!first) out << "\n";
+        if (&array != &report.arrays.front()) out << "\n";
         out << array.name << "\n"
             << torch_text(array.values, style.decimals.value_or(torch_decimals)) << "\n";
-        first = false;
     }
 }
 
