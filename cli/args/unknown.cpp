@@ -180,8 +180,9 @@ std::string unknown_flag(const Program& program, const CommandRow& command,
     const char* const negated = is_negated ? explanation_of(as_listed(bare), "") : nullptr;
     const bool is_switch = known != nullptr && is_boolean(*known);
     if (negated != nullptr && !is_switch) return unknown + with_owners(program, command, negated);
-    const std::string_view other = key_of_other_name(listed_word);
-    const Option* const renamed = other.empty() ? nullptr : find_taken(program, command, other);
+    const NameRow* const other = find_other_name("option", listed_word);
+    const Option* const renamed =
+        other == nullptr ? nullptr : find_taken(program, command, other->of);
     if (known != nullptr && !is_letter) {
         const Option* const taken = find_taken(program, command, key);
         if (is_negated && taken != nullptr && !is_boolean(*taken))
@@ -214,8 +215,8 @@ std::string unknown_flag(const Program& program, const CommandRow& command,
             return unknown + with_owners(program, command, words);
     if (renamed != nullptr && (!is_letter || flag.starts_with("--")))
         return unknown + "attn calls it " + spelled(*renamed);
-    if (!other.empty() && !is_letter) {
-        const Option& option = *find_anywhere(program, other);
+    if (other != nullptr && !is_letter) {
+        const Option& option = *find_anywhere(program, other->of);
         return unknown + "attn calls it " + spelled(option) + "; " +
                elsewhere(program, command, option);
     }

@@ -150,7 +150,8 @@ void apply_key(Request& request, const std::string& key, const json& value, cons
     if (positive != nullptr && is_boolean(*positive))
         fail("unknown key \"" + key + "\"; expected \"" + positive->key + "\": false");
     if (option == nullptr) {
-        const Option* const other = find_option(key_of_other_name(as_listed(key)));
+        const NameRow* const row = find_other_name("option", as_listed(key));
+        const Option* const other = row == nullptr ? nullptr : find_option(row->of);
         if (other != nullptr && (other->modes & in(mode)) == 0)
             fail("unknown key \"" + key + "\"; attn calls it \"" + other->key + "\"; " +
                  where_else(*other, mode));

@@ -18,7 +18,7 @@ float negated(float stored) {
     return -stored;
 }
 
-std::string replaced(std::string text, std::string_view part, std::string_view by) {
+std::string with_part(std::string text, std::string_view part, std::string_view by) {
     const std::size_t at = text.find(part);
     return at == std::string::npos ? text : text.replace(at, part.size(), by);
 }
@@ -58,13 +58,13 @@ private:
     std::optional<TensorMatch> match(const StoredArray& array) const {
         const std::string layer = layer_of(array.name);
         const std::string name =
-            layer.empty() ? array.name : replaced(array.name, "." + layer + ".", ".#.");
+            layer.empty() ? array.name : with_part(array.name, "." + layer + ".", ".#.");
         const auto look = [&](const std::string& stored,
                               const std::string& ending) -> std::optional<TensorMatch> {
             const json* const row = facts_.find("tensors", stored);
             if (row == nullptr) return std::nullopt;
             const std::string published = row->is_array() ? row->at(0) : *row;
-            return TensorMatch{published.empty() ? "" : replaced(published, "#", layer) + ending,
+            return TensorMatch{published.empty() ? "" : with_part(published, "#", layer) + ending,
                                row->is_array() ? row->at(1) : json("same")};
         };
         if (auto found = look(name, "")) return found;
@@ -182,12 +182,12 @@ private:
     void add_parts(const StoredArray& array, const std::string& name) {
         if (array.shape.size() < 2) fail(array, "rank 2 or 3");
         for (std::size_t i = 0; i < array.shape[0]; ++i)
-            result_.arrays.push_back(part_of(replaced(name, "@", std::to_string(i)), array, i));
+            result_.arrays.push_back(part_of(with_part(name, "@", std::to_string(i)), array, i));
     }
 
     /// Parts of a row by turns with those of the tensor "up" in place of "gate".
     void add_by_turns(const StoredArray& gate, const std::string& name) {
-        const std::string other = replaced(gate.name, "_gate_", "_up_");
+        const std::string other = with_part(gate.name, "_gate_", "_up_");
         const StoredArray* up = facts_.file().find(other);
         const std::size_t rank = gate.shape.size();
         if (up == nullptr || up->shape != gate.shape || (rank != 2 && rank != 3))

@@ -258,7 +258,7 @@ std::optional<ColorScale> color_scale_of(std::string_view text) {
 
 std::string text_of(const ColorScale& scale) {
     if (scale.kind == ColorScale::given) return number_text(scale.full);
-    return std::string(name_of(color_scale_names, scale));
+    return std::string(attn::name_of(color_scale_names, scale));
 }
 
 Magnitudes::Magnitudes() : counts_(std::size_t{1} << (11 + counted_bits), 0) {}
