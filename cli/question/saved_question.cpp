@@ -171,9 +171,8 @@ void take_question(Request& request, Input& input) {
     if (has_other_ids && !has_norms && !has_own_weights)
         throw setting_error(request, "token_ids",
                             file.place +
-                                " holds the embedding of its own token ids alone; "
-                                "expected no other ids, or --weights MODEL without the "
-                                "result");
+                                " holds the embedding of its own token ids alone; expected no "
+                                "other ids, or --weights MODEL without the result");
     const auto take = [&](const std::string& key, const std::string& array) {
         require_array(file, head, array);
         request.locations[key] = Location(file.place + ":" + array);

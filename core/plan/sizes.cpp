@@ -173,7 +173,8 @@ void check_mask_shape(const Settings& s, const Shape& mask, const Plan& plan) {
              : ""));
 }
 
-/// What to give where the first axis counts heads and may have been meant for this many entries.
+/// The flag with which the first axis, which counts heads, counts this many batch entries; empty if
+/// it does not.
 std::string entries_by_heads(const OperandShapes& operands, const Plan& plan, std::size_t entries) {
     const Shape &q = operands.query, &k = operands.key;
     if (plan.projects || plan.packed || q.size() != 3 || q[0] != entries || k[0] != entries)

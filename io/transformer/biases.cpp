@@ -9,7 +9,7 @@
 namespace attn::io {
 namespace {
 
-constexpr std::string_view always = "+", never = "-", perhaps = "?";
+constexpr std::string_view always = "+", never = "-";
 
 }  // namespace
 
@@ -28,13 +28,16 @@ BiasRules::BiasRules(const FamilyRow& row, std::string_view model_type, const Mo
         const auto text = [&](std::size_t i) -> std::string_view {
             return rule[i].get_ref<const std::string&>();
         };
-        const std::string_view types = text(0), key = text(2);
-        const bool is_key = key != always && key != never && key != perhaps;
+        const std::string_view types = text(0);
+        std::string_view key = text(2);
+        const bool may_lack = key.starts_with('?');
+        if (may_lack) key.remove_prefix(1);
+        const bool is_key = key != always && key != never;
         const std::vector<std::string_view> all = split_text(types, ' ');
         if (!all.empty() && std::ranges::find(all, own) == all.end()) continue;
         if (is_key && !config.has_default(key)) continue;
         rules_.push_back({text(1), is_key ? key : std::string_view(),
-                          is_key ? config.flag(key) : key != never, key == perhaps});
+                          is_key ? config.flag(key) : key == always, may_lack});
     }
     // Tables are not modules with a bias, though the head may be one.
     rules_.push_back({row.ids, {}, false});

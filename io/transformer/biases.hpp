@@ -16,9 +16,9 @@ namespace attn::io {
 
 /// The classes of transformers ignore a bias in the file that they do not have. Rules are rows of
 /// model_rules.json: types of models between spaces, or none for all; modules whose "." and name
-/// end with one of these words, or "*"; "+", "-", "?" for some layers only, or the flag of the
-/// config that decides. The last rule that fits a module decides. Without a rule, families with
-/// LayerNorms have biases and others have none.
+/// end with one of these words, or "*"; "+", "-" or the flag of the config that decides, after a
+/// "?" if only some layers have it. The last rule that fits a module decides. Without a rule,
+/// families with LayerNorms have biases and others have none.
 class BiasRules {
 public:
     /// Marks the keys that decide about biases as read. `config` must outlive the rules. Errors:

@@ -274,7 +274,8 @@ ModelSpec OpenModel::specify(std::size_t tokens, const ModelInput* input) const 
             for (const std::string_view head : {std::string_view("lm_head"), row.head})
                 if (whole.has(std::string(head) + ".weight"))
                     return whole.linear(std::string(head));
-            if (bias == nullptr) bias = whole.bias_of(std::string(row.head));
+            if (whole.has(std::string(row.head) + ".bias") && bias == nullptr)
+                bias = whole.bias_of(std::string(row.head));
         }
         if (!ties || row.ids.empty()) return {};
         LinearMap tied = tensors_->linear(ModelReader::ids_of(row, *tensors_));

@@ -157,7 +157,7 @@ TEST_CASE("explain: every number is the mode's own, for every option of the oper
              heads + Words{"--no-out-bias", "--kv-heads", "2", "--rope", "half"},
              heads + words_in("--kv-heads 1 --alibi --softcap 2 --sink 1,2,3,4"),
              heads + Words{"--d-k", "16", "--d-v", "4", "--qkv-bias"},
-             words_in("multihead --example journey --heads 3 --init mha"),
+             words_in("multihead --example journey --heads 3 --init mha --causal"),
              words_in("multihead --example journey --heads 2 --init none --style wrapper"),
              words_in("multihead --example journey --heads 2 --d-out 2 --style wrapper --qkv-bias "
                       "--init rand --dropout 0.2"),

@@ -102,7 +102,7 @@ TEST_CASE("drawn input: torch.rand, torch.randn and the weights after them, of e
                     init,
                     "--emit",
                     "inputs,W_query"};
-        if (init != "mha") words = words + Words{"--d-out", "2"};
+        words = words + (init != "mha" ? Words{"--d-out", "2"} : Words{"--causal"});
         // One number of torch.rand in float32 is one draw.
         if (one["skip"] != 0) words = words + Words{"--rng-skip", one["skip"].dump()};
         const json result = answer(words);

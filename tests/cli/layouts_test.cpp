@@ -222,8 +222,8 @@ TEST_CASE("layouts: bias_k and bias_v are a key and a value that all queries see
                  {"out_proj.weight", joined[module + "o_proj.weight"]},
                  {"out_proj.bias", joined[module + "o_proj.bias"]}};
     write_text("w.json", weights.dump());
-    const Words words{"multihead", "-", "--weights", "w.json",
-                      "--heads",   "2", "--dtype",   "float64"};
+    const Words words{"multihead", "-",       "--weights", "w.json",  "--heads",
+                      "2",         "--dtype", "float64",   "--causal"};
     const std::string x = layer.x.dump();
     // As a cache of one key and one value.
     for (const auto& [file, row] : {std::pair("k.json", layer.x[0]), {"v.json", layer.x[1]}}) {

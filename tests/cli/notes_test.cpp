@@ -98,7 +98,8 @@ TEST_CASE("notes: a layer of nn.MultiheadAttention that is causal by default") {
     }
     for (const std::string init : {"linear", "rand", "xavier"})
         CHECK_FALSE(is_noted({"multihead", "x.csv", "--heads", "2", "--init", init}, part));
-    CHECK_FALSE(is_noted({"self", "x.csv", "--init", "mha"}, part));
+    CHECK_FALSE(
+        is_noted({"cross", "x.csv", "--context", "x.csv", "--heads", "2", "--init", "mha"}, part));
 }
 
 TEST_CASE("notes: a result that is taken for its inputs") {
