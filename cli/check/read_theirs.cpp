@@ -137,14 +137,13 @@ private:
             if ((pair.theirs.empty() && view_.is_one_array()) || view_.find(theirs) != nullptr)
                 continue;
             const bool is_nameless = view_.is_one_array() && own_name(view_.arrays()[0]).empty();
-            throw Error(ErrorKind::usage, where,
-                        is_nameless ? "the array of " + view_.place() +
-                                          " has no name; expected --names " + ours
-                                    : "no such array in " + view_.place() + "; expected " +
-                                          (pair.theirs.empty()
-                                               ? "--names THEIRS=" + ours + " with one of "
-                                               : "") +
-                                          listed_names(view_.arrays()));
+            throw Error(
+                ErrorKind::usage, where,
+                is_nameless
+                    ? "the array of " + view_.place() + " has no name; expected --names " + ours
+                    : "no such array in " + view_.place() + "; expected " +
+                          (pair.theirs.empty() ? "--names THEIRS=" + ours + " with one of " : "") +
+                          listed_names(view_.arrays()));
         }
     }
 

@@ -11,8 +11,7 @@ namespace attn::io {
 /// `about_missing_file` of its `where()` gives users a suggestion.
 class MissingFile : public Error {
 public:
-    explicit MissingFile(const std::string& path)
-        : Error(ErrorKind::io, path, "file not found") {}
+    explicit MissingFile(const std::string& path) : Error(ErrorKind::io, path, "file not found") {}
 };
 
 /// The same for a path of weights.
