@@ -58,8 +58,7 @@ constexpr Option compare_options[] = {
     {.key = "ulp",
      .limits = {.expected = "an integer from 0"},
      .argument = "N",
-     .help = "units in the last place that count as equal (default none); 0: equal once rounded "
-             "to the type"},
+     .help = "equal up to N units in the last place (default none)"},
     {.key = "dtype",
      .field = choice_among<ulp_types>,
      .limits = {.expected = "float32|float64|float16|bfloat16"},
