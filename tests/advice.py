@@ -42,7 +42,7 @@ WRITTEN = {"--output": ["new.x", "new.csv", "new.npz", "new.json", "new.h"], "--
 # What an example of a value is, by the words that describe it.
 EXAMPLES = ((r"FILE\.(\w+)", r"new.\1"), (r"A:B|as in 0:4", "0:2"), (r"I/N", "1/2"), (r"N,\.\.\.|token ids", "1,2"),
             (r"TEXT", "hello"), (r"LIST", "0"), (r"FILE|a file|a path", "m.json"), (r"LEFT", "1"),
-            (r"probability", "0.5"), (r"number", "0.5"), (r"integer|\bN\b|seed", "2"), (r"[SXBEC]\b", "0.5"))
+            (r"probability", "0.5"), (r"number of bytes", "500MB"), (r"number", "0.5"), (r"integer|\bN\b|seed", "2"), (r"[SXBEC]\b", "0.5"))
 REFUSED = re.compile(r"unknown flag|not a flag|conflict|contradict|no effect|takes no|does not have|requires --|not found")
 WRONG_FLAG = re.compile(r"unknown flag|not a flag|one dash|conflicts|no effect|does not have|takes no value|requires (?!a)|"
                         r"no negation|typographic|is a folder|is the type of|in its place")
@@ -180,7 +180,7 @@ class Walker:
         if at is not None and LEFT_OUT.search(advice):
             yield "nothing", words[:at] + words[end:]
         elif place in words[1:] and LEFT_OUT.search(advice):
-            where = words.index(place, 1)
+            where = len(words) - 1 - words[::-1].index(place)  # an input, rather than the value of a flag before
             yield "nothing", words[:where] + words[where + 1:]
         if re.search(r"ha(s|ve) (it|--)", advice):
             return

@@ -299,7 +299,7 @@ constexpr Option table[] = {
      "write the id and the arrays alone, without mode, config, shapes and layout (default off)",
      as_key | as_flag | in_batch | in_model},
 
-    {"max_output", output, all_modes, size_field, {1, 0x1p60, "bytes, as in 500MB or 8GiB"}, "SIZE",
+    {"max_output", output, all_modes, size_field, {1, 0x1p60, "a number of bytes, as 500MB or 8GiB"}, "SIZE",
      "refuse a larger result as text or on standard output; larger binary files get a note (default 4GiB)",
      as_key | as_flag | in_batch | in_model},
     {"dry_run", output, all_modes, field_of<&R::dry_run>, {}, "",

@@ -174,7 +174,7 @@ TEST_CASE("output: in a batch the limit is of each record, and sizes have units"
     for (const std::string limit : {"1B", "10kB", "0.00001GiB"}) CHECK_FALSE(runs(limit));
     for (const std::string limit : {"", "GB", "1Q", "-1MB", "0", "1MBB", "x", "1e30"})
         check_error({"self", "--rand", "9,3", "--max-output", limit}, "", 2,
-                    "expected bytes, as in 500MB or 8GiB");
+                    "expected a number of bytes, as 500MB or 8GiB");
 }
 
 TEST_CASE("sizes: one of a thousand million is refused within 200 MB, in every mode") {
