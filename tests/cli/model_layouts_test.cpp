@@ -81,7 +81,8 @@ TEST_CASE("models: multihead computes a layer of a family, or names what it does
     }
     if (one_in != 1) return;
     CHECK_GE(computed, 90);
-    for (const auto& [type, is_computed] : types) {
+    for (const auto& [name, is_computed] : types) {
+        const std::string& type = name;  // Clang captures no structured bindings
         CAPTURE(type);
         CHECK(is_computed !=
               contains(run_attn({"help", type}).out, "multihead --weights does not compute"));

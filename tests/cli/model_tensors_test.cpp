@@ -88,7 +88,8 @@ TEST_CASE("models: a bias that one module lacks is an error that names it, or is
                                          ids_of(model), "--dtype", "float64"})};
         };
         std::vector<Outcome> plain;
-        for (const auto& [tensor, row] : c["tensors"].items()) {
+        for (const auto& [name, row] : c["tensors"].items()) {
+            const std::string& tensor = name;  // Clang captures no structured bindings
             if (!tensor.ends_with("bias") || !sample.takes()) continue;
             CAPTURE(tensor);
             if (plain.empty()) plain = run_both(c);
