@@ -46,9 +46,7 @@ std::size_t read_tokens(const ModelAsked& asked, ModelFiles& files, ModelInput& 
     const Args& args = asked.args;
     input.ids = asked.request.token_ids;
     if (!input.ids.empty()) {
-        const FlagValue* const ids = args.find("token_ids");
-        const std::string given =
-            ids != nullptr && !ids->location.empty() ? location_of(*ids) : "--token-ids";
+        const std::string given = location_of(asked.request, "token_ids");
         refuse_both(args, "text", given);
         refuse_both(args, "hidden_states", given);
     }
