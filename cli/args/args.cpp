@@ -128,7 +128,7 @@ void Args::fail_unknown(const std::string& word) const {
 std::string location_of(const FlagValue& flag) {
     if (is_boolean(*flag.option) && flag.location.empty())
         return flag.text == "true" ? flag_of(*flag.option) : "--no-" + flag_name(*flag.option);
-    const std::string place = flag.location.empty() ? flag_of(*flag.option) : flag.location;
+    std::string place = flag.location.empty() ? flag_of(*flag.option) : flag.location;
     if (!has_value(*flag.option)) return place;
     return place + " " + (flag.text.empty() ? "''" : io::shortened(flag.text));
 }

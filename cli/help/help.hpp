@@ -42,11 +42,11 @@ const std::vector<Section>& all_sections();
 const Section* find_named_section(std::string_view name);
 
 /// The sections that have these words, in a heading, a table or the text; the best first.
-std::vector<const Section*> find_sections(std::string_view words);
+std::vector<const Section*> find_sections(std::string_view query);
 
 /// The section without those rows of its tables that lack the words, if others have them and the
 /// heading has not.
-Section with_rows(Section section, std::string_view words);
+Section with_rows(Section section, std::string_view query);
 
 struct HelpEntry {
     std::string name;          ///< "flag --seed", "array queries"

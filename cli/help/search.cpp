@@ -125,6 +125,7 @@ std::vector<const Section*> find_sections(std::string_view query) {
         });
     std::ranges::stable_sort(found, std::greater<>(), [](const auto& one) { return one.first; });
     std::vector<const Section*> sections;
+    sections.reserve(found.size());
     for (const auto& one : found) sections.push_back(one.second);
     return sections;
 }

@@ -139,6 +139,7 @@ std::vector<std::string> readable_pieces(std::vector<std::string> pieces) {
 
 std::vector<std::string> ids_as_labels(const std::vector<std::uint64_t>& ids) {
     std::vector<std::string> labels;
+    labels.reserve(ids.size());
     for (const std::uint64_t id : ids) labels.push_back(std::to_string(id));
     return labels;
 }
