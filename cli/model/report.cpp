@@ -168,8 +168,9 @@ std::string layers_json(const ModelResult& result, const std::vector<std::size_t
         } else {
             own = "{";
             for (const Part& part : model_parts)
-                if (const std::string json = part_json(result, layer, part.prefix); !json.empty())
-                    io::append_member(own, part.name, io::JsonText{json});
+                if (const std::string object = part_json(result, layer, part.prefix);
+                    !object.empty())
+                    io::append_member(own, part.name, io::JsonText{object});
             own += '}';
         }
         io::append_member(text, std::to_string(layer), io::JsonText{own});
