@@ -1,4 +1,4 @@
-// A result as the question beside other flags: every command either answers, or refuses in one
+// A result as the question, together with other flags: every command answers, or refuses in one
 // line. Sizes of the result and of the flags differ, so a sanitizer sees whatever mixes them.
 #include "tests/support/answers.hpp"
 #include "tests/support/drawn_model.hpp"
@@ -122,7 +122,7 @@ void check_ends(const Words& words, const Outcome& outcome) {
 
 }  // namespace
 
-TEST_CASE("a result beside any other flag is answered, or refused in one line") {
+TEST_CASE("a result with any other flag is answered, or refused in one line") {
     Sample sample(64);
     std::size_t place = 0;
     for (const Made& made : questions())
@@ -138,7 +138,7 @@ TEST_CASE("a result beside any other flag is answered, or refused in one line") 
         }
 }
 
-TEST_CASE("token ids beside a result take the place of its own, or are refused") {
+TEST_CASE("token ids given with a result replace its own, or are refused") {
     std::size_t place = 0;
     for (const Made& made : questions()) {
         if (!made.has_ids) continue;
