@@ -286,9 +286,9 @@ private:
         }
         if (has_idle_change(changes, relevant_of(conventions))) return std::nullopt;
         std::optional<Fit> fit = fit_everywhere(reproduction);
+        if (!fit) return fit;
         ThreadPool alone(1);
-        if (fit && !noise_.fits(conventions, alone)) return std::nullopt;
-        return fit;
+        return noise_.fits(conventions, alone) ? fit : std::nullopt;
     }
 
     std::optional<Fit> fit_everywhere(Reproduction& reproduction) const {
