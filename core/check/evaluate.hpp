@@ -93,7 +93,7 @@ public:
     const Numbers& row(ArrayId array, std::size_t batch, std::size_t head, std::size_t row);
 
     /// Whether the errors that are expected in a right program are known: see noise.hpp.
-    bool has_noise(ArrayId array) const;
+    static bool has_noise(const Evaluator& evaluator, const Conventions& c, ArrayId array);
     /// Heads that a row of it has side by side.
     std::size_t heads_in_row(ArrayId array) const;
     /// Those of a row, of an array that has them. Valid until the next call.
@@ -114,6 +114,7 @@ private:
     void fill_masked_weight(ArrayId array, const RowPlace& at);
     void fill_weight(ArrayId array, const RowPlace& at);
     void fill_averaged(const RowPlace& at);
+    std::vector<std::size_t> averaged_heads() const;
     void fill_statistic(ArrayId array, const RowPlace& at);
     void fill_top(ArrayId array, const RowPlace& at);
     void fill_by_key(ArrayId array, const RowPlace& at);
@@ -202,20 +203,35 @@ private:
     void add_projected_moves(const QueryRow& q, const RowsView& weight, std::vector<double>& moves,
                              std::vector<double>& roots);
 
-    // Expected errors.
-    struct NoisyKey;
-    void add_noise_of_head(QueryRow& q, NoiseDetail detail);
-    void add_noise_of_steps(const QueryRow& q, const RowsView& values, NoiseDetail detail,
-                            double* variance);
+    // Expected errors. `variance` is twice the variance, without that of sums in float32.
+    void add_noise_of_head(const RowPlace& at, std::size_t head, bool joins, NoiseDetail detail);
+    void add_noise_of_weights(ArrayId array, const RowPlace& at, NoiseDetail detail);
+    void add_noise_of_logsumexp(const RowPlace& at, NoiseDetail detail);
+    void add_noise_of_projected(ArrayId array, const RowPlace& at);
+    void add_noise_of_output_projection(const RowPlace& at, NoiseDetail detail);
+    std::vector<double> weight_variance(const QueryRow& q, NoiseDetail detail);
+    std::vector<double> mean_key(const NoisyRow& noisy, const RowsView& keys) const;
+    double floor_of(const QueryRow& q, const RowsView& values);
+    NoisyRow noisy_scores(const QueryRow& q) const;
+    NoisyRow noisy_row(const QueryRow& q);
+    /// Of the sum of weights times values, `o`.
+    void add_noise_of_steps(const QueryRow& q, const NoisyRow& noisy, const RowsView& values,
+                            const double* o, NoiseDetail detail, double* variance);
+    std::vector<double> shared_weights(const QueryRow& q);
     void add_noise_of_values(const QueryRow& q, const RowsView& values, double* variance);
-    void add_probes(const QueryRow& q, const RowsView& keys, const RowsView& values,
-                    const std::vector<NoisyKey>& noisy, const std::vector<double>& of_query,
-                    std::vector<double>& from_query) const;
-    std::vector<NoisyKey> noisy_keys(const QueryRow& q, double* slope_error);
+    void add_noise_of_states(const QueryRow& q, double* variance);
+    void add_probes(const QueryRow& q, const NoisyRow& noisy, const RowsView& values,
+                    const double* o, std::vector<double>& from_query);
     void set_head_variance(const double* plain, const double* made, const RowRotation* rotation,
                            std::size_t position, std::size_t columns, bool is_projected,
                            double* variance) const;
     std::shared_ptr<const BoundedRows> key_variance(std::size_t batch, std::size_t kv_head);
+    bool projects_out() const;
+    /// The head and row whose output is the h-th of a context vector.
+    RowPlace joined_from(const RowPlace& at, std::size_t h) const;
+    /// Values of a head after the output projection, for some columns of its result.
+    struct ProjectedColumns;
+    const ProjectedColumns& projected_columns(const RowPlace& at);
 
     // Linear attention.
     struct LinearHead;
@@ -255,6 +271,9 @@ private:
     // By batch and key head, for each key: its largest value, and the first key with equal values.
     std::vector<std::vector<double>> largest_value_;
     std::vector<std::vector<std::size_t>> same_value_;
+    std::shared_ptr<ProjectedColumns> projected_columns_;
+    struct NoisyState;
+    std::vector<std::shared_ptr<NoisyState>> noisy_states_;  ///< by batch and key head
 };
 
 }  // namespace attn

@@ -192,6 +192,90 @@ void Candidate::linear_weights_of(QueryRow& q) {
     }
 }
 
+/// The recurrence up to a token in a program that rounds every step, or each step of a chunk.
+struct Candidate::NoisyState {
+    std::size_t done = 0;
+    std::vector<double> state, variance;  ///< (d_k, d_v); twice the variance
+    std::vector<double> update;           ///< (tokens, d_v)
+};
+
+void Candidate::add_noise_of_states(const QueryRow& q, double* variance) {
+    const PrecisionRow& type = row_of(shared_.arithmetic());
+    const std::size_t kv_head = kv_head_of(q.at.head), token = plan_.first_query + q.at.row,
+                      index = q.at.batch * plan_.kv_heads + kv_head;
+    const RowsView keys = joined(Tensor::key, q.at.batch, kv_head),
+                   values = joined(Tensor::value, q.at.batch, kv_head);
+    const std::size_t d_k = keys.columns, d_v = values.columns;
+    const HeadGates gates(problem_, index, keys.rows);
+    noisy_states_.resize(plan_.batch * plan_.kv_heads);
+    std::shared_ptr<NoisyState>& made = noisy_states_[index];
+    if (!made || made->done > token + 1) {
+        const auto first = problem_.recurrence.past_state.begin();
+        const auto at = static_cast<std::ptrdiff_t>(index * d_k * d_v),
+                   size = static_cast<std::ptrdiff_t>(d_k * d_v);
+        made = std::make_shared<NoisyState>();
+        made->state.assign(d_k * d_v, 0);
+        if (!problem_.recurrence.past_state.empty())
+            made->state.assign(first + at, first + at + size);
+        made->variance.assign(d_k * d_v, 0);
+    }
+    std::vector<double>&state = made->state, &spread = made->variance;
+    for (; made->done < token + 1; ++made->done) {
+        const std::size_t t = made->done;
+        const double *const k = keys.at(t), *const v = values.at(t);
+        const double rate = gates.rate(t);
+        std::vector<double> held(d_v, 0), of_held(d_v, 0), of_products(d_v, 0);
+        for (std::size_t i = 0; i < d_k; ++i) {
+            const double decay = gates.decay(t, i);
+            for (std::size_t j = 0; j < d_v; ++j) {
+                double &x = state[i * d_v + j], &of_x = spread[i * d_v + j];
+                // The decay is rounded, and its product.
+                of_x = square(decay) * of_x + (decay == 1 ? 0 : 2 * square(type.unit * decay * x));
+                x *= decay;
+                held[j] += k[i] * x;
+                of_held[j] += square(k[i]) * of_x;
+                of_products[j] += square(type.unit * k[i] * x);
+            }
+        }
+        for (std::size_t j = 0; j < d_v; ++j) {
+            const bool corrects = gates.beta != nullptr;
+            const double update = corrects ? rate * (v[j] - held[j]) : v[j];
+            const double own =
+                !corrects
+                    ? 0
+                    : square(rate) * (square_of_half(type, held[j]) + square_of_half(type, v[j]) +
+                                      square_of_half(type, v[j] - held[j]) + of_products[j]) +
+                          square_of_half(type, update);
+            made->update.push_back(update);
+            for (std::size_t i = 0; i < d_k; ++i) {
+                double &x = state[i * d_v + j], &of_x = spread[i * d_v + j];
+                const double square_of_key = square(k[i]);
+                if (corrects)
+                    of_x = std::max(0.0, 1 - 2 * rate * square_of_key) * of_x +
+                           square(rate) * square_of_key * of_held[j];
+                x += k[i] * update;
+                of_x += square_of_key * own + square_of_half(type, k[i] * update) +
+                        square_of_half(type, x);
+            }
+        }
+    }
+    const RowsView query = query_of(q.at);
+    std::vector<double> reader(query.value, query.value + d_k);
+    for (std::size_t i = 0; i < d_k; ++i)
+        for (std::size_t j = 0; j < d_v; ++j)
+            variance[j] += square(c_.scale) *
+                           (square(reader[i]) * spread[i * d_v + j] +
+                            (square_of_half(type, reader[i]) + square(type.unit * reader[i])) *
+                                square(state[i * d_v + j]));
+    // Chunks round the products of queries and keys.
+    for (std::size_t s = token + 1; s-- > 0;) {
+        const double product = c_.scale * type.unit * inner_product(reader.data(), keys.at(s), d_k);
+        for (std::size_t j = 0; j < d_v; ++j)
+            variance[j] += square(product * made->update[s * d_v + j]);
+        for (std::size_t i = 0; i < d_k; ++i) reader[i] *= gates.decay(s, i);
+    }
+}
+
 /// states: (d_k, d_v) of a token as one row; present_state: one row of it.
 void Candidate::fill_state(ArrayId array, const RowPlace& at) {
     const std::size_t d_v = plan_.d_v;

@@ -13,12 +13,20 @@
 
 namespace attn {
 
+inline double square(double x) {
+    return x * x;
+}
+
 /// Half a unit in the last place of a number in the type; 0 of one that is 0 or not finite.
 inline double half_unit(const PrecisionRow& type, double x) {
     if (x == 0 || !std::isfinite(x)) return 0;
     constexpr std::uint64_t exponent_bits = 0x7ff0000000000000U;
     const double power = std::bit_cast<double>(std::bit_cast<std::uint64_t>(x) & exponent_bits);
     return std::max(type.unit * power, type.least / 2);
+}
+
+inline double square_of_half(const PrecisionRow& type, double x) {
+    return square(half_unit(type, x));
 }
 
 /// What a variance has: later ones have what earlier ones have, and cost more.
@@ -30,14 +38,44 @@ enum class NoiseDetail {
 
 /// The errors that are expected in one row.
 struct Noise {
-    std::vector<double> half;      ///< half a unit in the last place of each number
-    std::vector<double> variance;  ///< of each number's error
-    double floor = 0;              ///< of sums in float32
+    std::vector<std::size_t> column;  ///< of each number; of long rows, not all
+    std::vector<double> half;         ///< half a unit in the last place of it
+    std::vector<double> variance;     ///< of its error; infinite: not known
+    double floor = 0;                 ///< of sums in float32
 
+    void add(std::size_t of_column, double of_half, double of_variance) {
+        column.push_back(of_column);
+        half.push_back(of_half);
+        variance.push_back(of_variance);
+    }
     void clear() {
+        column.clear();
         half.clear();
         variance.clear();
         floor = 0;
+    }
+};
+
+/// A key with a weight, or the sink, whose value is 0, and what moves its weight.
+struct NoisyKey {
+    std::size_t key;
+    std::int64_t cell;                ///< of keys whose scores are equal to rounding
+    double p;                         ///< the weight
+    double weight;                    ///< the most that it may be off itself
+    double score;                     ///< by the roundings of its own score
+    double factor = 0;                ///< of the square of an error of the product of query and key
+    double of_query = 0, of_key = 0;  ///< variances from the roundings of these
+};
+
+/// What moves the weights of one query.
+struct NoisyRow {
+    std::vector<NoisyKey> keys;    ///< in the order of their cells
+    std::vector<double> of_query;  ///< variances of the query's elements
+    double slope_error = 0;        ///< of ALiBi
+    bool is_known = true;          ///< weights cannot become any others
+
+    bool ends_cell(std::size_t i) const {
+        return i + 1 == keys.size() || keys[i + 1].cell != keys[i].cell;
     }
 };
 

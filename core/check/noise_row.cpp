@@ -14,14 +14,6 @@
 namespace attn {
 namespace {
 
-double square(double x) {
-    return x * x;
-}
-
-double square_of_half(const PrecisionRow& type, double x) {
-    return square(half_unit(type, x));
-}
-
 /// Signs in which a query's elements may be off.
 constexpr std::size_t probe_count = 8;
 
@@ -34,76 +26,91 @@ std::uint64_t random_bits(std::uint64_t seed) {  // SplitMix64
 
 }  // namespace
 
-/// A key with a weight, or the sink, whose value is 0.
-struct Candidate::NoisyKey {
-    std::size_t key;
-    std::int64_t cell;
-    double weight;                    ///< the most that it may be off
-    double score;                     ///< its own part of the exponent, times the weight
-    double factor;                    ///< of an error of the product of query and key
-    double of_query = 0, of_key = 0;  ///< variances from the roundings of these
-};
-
-bool Candidate::has_noise(ArrayId array) const {
-    const bool is_half =
-        shared_.arithmetic() == Precision::float16 || shared_.arithmetic() == Precision::bfloat16;
-    return is_half && (array == "context_vectors" || array == "head_outputs") && !is_linear_ &&
-           !c_.drops && c_.axis == SoftmaxAxis::keys && c_.blocking == Blocking::before &&
-           !problem_.projection[index_of(Tensor::out)] && !problem_.input_norm &&
-           !problem_.query_norm && !problem_.key_norm && !plan_.config.qk_norm;
+bool Candidate::has_noise(const Evaluator& evaluator, const Conventions& c, ArrayId array) {
+    static constexpr ArraySet outputs{"context_vectors", "head_outputs"};
+    static constexpr ArraySet of_softmax{
+        "attention_weights", "weights_before_dropout", "logsumexp", "queries", "keys", "values",
+        "unrotated_queries", "unrotated_keys"};
+    const Problem& problem = evaluator.problem();
+    const Precision type = evaluator.arithmetic();
+    if ((type != Precision::float16 && type != Precision::bfloat16) || c.drops ||
+        problem.input_norm || problem.query_norm || problem.key_norm || problem.plan.config.qk_norm)
+        return false;
+    if (problem.plan.config.rule) return outputs.has(array);
+    return (outputs.has(array) || of_softmax.has(array)) && c.axis == SoftmaxAxis::keys &&
+           c.blocking == Blocking::before;
 }
 
 std::size_t Candidate::heads_in_row(ArrayId array) const {
-    return array == "head_outputs" || plan_.shown.separate_heads ? 1 : plan_.heads;
+    return array == "context_vectors" && !plan_.shown.separate_heads && !projects_out()
+               ? plan_.heads
+               : 1;
 }
 
 const Noise& Candidate::noise(ArrayId array, const RowPlace& at, NoiseDetail detail) {
     noise_.clear();
-    const std::size_t heads = heads_in_row(array);
-    if (heads == 1) {
-        add_noise_of_head(answered(at), detail);
-        return noise_;
+    const Fill fill = fill_of(array);
+    if (fill == &Candidate::fill_weight) {
+        add_noise_of_weights(array, at, detail);
+    } else if (fill == &Candidate::fill_statistic) {
+        add_noise_of_logsumexp(at, detail);
+    } else if (fill == &Candidate::fill_head || fill == &Candidate::fill_unrotated) {
+        add_noise_of_projected(array, at);
+    } else if (array == "context_vectors" && projects_out()) {
+        add_noise_of_output_projection(at, detail);
+    } else {
+        const std::size_t heads = heads_in_row(array);
+        for (std::size_t head = 0; head < heads; ++head)
+            add_noise_of_head(at, head, heads > 1, detail);
     }
-    for (std::size_t head = 0; head < heads; ++head)
-        add_noise_of_head(answered({at.batch, head, at.row}), detail);
     return noise_;
 }
 
-void Candidate::add_noise_of_head(QueryRow& q, NoiseDetail detail) {
+void Candidate::add_noise_of_head(const RowPlace& at, std::size_t head, bool joins,
+                                  NoiseDetail detail) {
+    QueryRow& q = answered(joins ? joined_from(at, head) : at);
     const PrecisionRow& type = row_of(shared_.arithmetic());
     const RowsView values = joined(Tensor::value, q.at.batch, kv_head_of(q.at.head));
     const std::vector<double>& o = q.output.value;
-    const std::size_t columns = o.size(), first = noise_.half.size();
+    std::vector<double> variance(o.size());
+    const double floor = floor_of(q, values);
+    for (std::size_t i = 0; i < o.size(); ++i)
+        // A numerator or a normaliser may be rounded separately.
+        variance[i] = square_of_half(type, o[i]) + square(type.unit * o[i]);
+    if (detail != NoiseDetail::storing && is_linear_) {
+        add_noise_of_states(q, variance.data());
+    } else if (detail != NoiseDetail::storing) {
+        add_noise_of_steps(q, noisy_row(q), values, o.data(), detail, variance.data());
+        if (problem_.projection[index_of(Tensor::value)])
+            add_noise_of_values(q, values, variance.data());
+    }
+    for (std::size_t i = 0; i < o.size(); ++i)
+        noise_.add(joins ? joined_column(head, i) : i, half_unit(type, o[i]),
+                   variance[i] / 2 + square(floor));
+    noise_.floor = std::max(noise_.floor, floor);
+}
+
+/// Of sums in float32.
+double Candidate::floor_of(const QueryRow& q, const RowsView& values) {
+    constexpr double of_float32_sums = 0x1p-20;
+    double most = 0;
+    if (is_linear_) return 0;
     std::vector<double>& largest =
         largest_value_[q.at.batch * plan_.kv_heads + kv_head_of(q.at.head)];
     if (largest.empty())
         for (std::size_t k = 0; k < values.rows; ++k)
             largest.push_back(
-                std::accumulate(values.at(k), values.at(k) + columns, 0.0,
-                                [](double most, double x) { return std::max(most, std::abs(x)); }));
-    double floor = 0;
+                std::accumulate(values.at(k), values.at(k) + values.columns, 0.0,
+                                [](double a, double b) { return std::max(a, std::abs(b)); }));
     for (std::size_t k = 0; k < values.rows; ++k)
-        if (q.weight.value[k] > 0) floor = std::max(floor, largest[k]);
-    constexpr double of_float32_sums = 0x1p-20;
-    floor *= of_float32_sums;
-    noise_.floor = std::max(noise_.floor, floor);
-    for (std::size_t i = 0; i < columns; ++i) {
-        const double h = half_unit(type, o[i]);
-        noise_.half.push_back(h);
-        // Twice the variance; a numerator or a normaliser may be rounded separately.
-        noise_.variance.push_back(square(h) + square(type.unit * o[i]));
-    }
-    double* const variance = noise_.variance.data() + first;
-    if (detail != NoiseDetail::storing) add_noise_of_steps(q, values, detail, variance);
-    if (detail != NoiseDetail::storing && problem_.projection[index_of(Tensor::value)])
-        add_noise_of_values(q, values, variance);
-    for (std::size_t i = 0; i < columns; ++i) variance[i] = variance[i] / 2 + square(floor);
+        if (q.weight.value[k] > 0) most = std::max(most, largest[k]);
+    return of_float32_sums * most;
 }
 
-/// Of values that are projected and stored. Those of equal tokens are equal, and so are their
-/// errors.
-void Candidate::add_noise_of_values(const QueryRow& q, const RowsView& values, double* variance) {
-    const PrecisionRow& type = row_of(shared_.arithmetic());
+/// The weights of values that are projected and stored. Those of equal tokens are equal, and so are
+/// their errors: the first has the weights of all.
+std::vector<double> Candidate::shared_weights(const QueryRow& q) {
+    const RowsView values = joined(Tensor::value, q.at.batch, kv_head_of(q.at.head));
     std::vector<std::size_t>& same =
         same_value_[q.at.batch * plan_.kv_heads + kv_head_of(q.at.head)];
     if (same.empty()) {
@@ -115,13 +122,19 @@ void Candidate::add_noise_of_values(const QueryRow& q, const RowsView& values, d
     std::vector<double> weight(values.rows, 0);
     const std::size_t cached = values.rows - problem_.tokens(Tensor::value);
     for (std::size_t k = cached; k < values.rows; ++k) weight[same[k]] += q.weight.value[k];
+    return weight;
+}
+
+void Candidate::add_noise_of_values(const QueryRow& q, const RowsView& values, double* variance) {
+    const PrecisionRow& type = row_of(shared_.arithmetic());
+    const std::vector<double> weight = shared_weights(q);
     for (std::size_t k = 0; k < values.rows; ++k)
         for (std::size_t i = 0; i < values.columns && weight[k] > 0; ++i)
             variance[i] += square(weight[k] * half_unit(type, values.at(k)[i]));
 }
 
-/// Keys with a weight in the order of their cells, and the error of the slope of ALiBi.
-std::vector<Candidate::NoisyKey> Candidate::noisy_keys(const QueryRow& q, double* slope_error) {
+/// Without `of_query` and `of_key` of its keys, which have the most work.
+NoisyRow Candidate::noisy_scores(const QueryRow& q) const {
     const PrecisionRow& type = row_of(shared_.arithmetic());
     const double u = type.unit, scale = c_.scale, cap = c_.softcap;
     const bool is_float16 = shared_.arithmetic() == Precision::float16;
@@ -139,10 +152,11 @@ std::vector<Candidate::NoisyKey> Candidate::noisy_keys(const QueryRow& q, double
     const auto weight_error = [&](double p) {
         return is_float16 ? std::min(p, std::max(u * p, type.least / 2)) : u * p;
     };
-    std::vector<NoisyKey> keys;
+    NoisyRow made;
+    std::vector<NoisyKey>& keys = made.keys;
     keys.reserve(score.size() + 1);
     const double slope = c_.alibi.is_on ? slope_of(q.at.head) : 0;
-    *slope_error = type.round(slope) - slope;
+    made.slope_error = type.round(slope) - slope;
     for (std::size_t k = 0; k < score.size(); ++k) {
         const double p = weight[k];
         if (!(p > 0)) continue;
@@ -168,17 +182,61 @@ std::vector<Candidate::NoisyKey> Candidate::noisy_keys(const QueryRow& q, double
             x += added;
             squares += square_of_half(type, added) + square_of_half(type, x);
         }
-        keys.push_back({k, cell_of(score[k], p), weight_error(p), p * std::sqrt(squares),
-                        square(p * factor * scale)});
+        keys.push_back({k, cell_of(score[k], p), p, weight_error(p), std::sqrt(squares),
+                        square(factor * scale)});
     }
     if (q.sink_weight > 0) {
         const double sink = sink_of_head(q.at.head), p = q.sink_weight;
-        keys.push_back(
-            {score.size(), cell_of(sink, p), weight_error(p), p * half_unit(type, sink), 0});
+        keys.push_back({score.size(), cell_of(sink, p), p, weight_error(p), half_unit(type, sink)});
     }
     std::sort(keys.begin(), keys.end(),
               [](const NoisyKey& a, const NoisyKey& b) { return a.cell < b.cell; });
-    return keys;
+    return made;
+}
+
+NoisyRow Candidate::noisy_row(const QueryRow& q) {
+    const RowsView keys = joined(Tensor::key, q.at.batch, kv_head_of(q.at.head));
+    const std::size_t width = keys.columns, token = plan_.first_query + q.at.row;
+    const RowsView all = unrotated(Tensor::query, q.at.batch, q.at.head);
+    const RowsView query = query_of(q.at);
+    NoisyRow made = noisy_scores(q);
+    made.of_query.resize(width);
+    set_head_variance(
+        all.at(token), query.value,
+        c_.rope.pairs
+            ? shared_.rotation(c_.rope, c_.rope.first_query, all.rows, c_.rope.query_times).get()
+            : nullptr,
+        token, width, problem_.projection[index_of(Tensor::query)].has_value(),
+        made.of_query.data());
+    const std::shared_ptr<const BoundedRows> spread =
+        key_variance(q.at.batch, kv_head_of(q.at.head));
+    double mean_error = 0;
+    for (NoisyKey& one : made.keys) {
+        if (one.key < keys.rows) {
+            const double *const k = keys.at(one.key), *const of_key = spread->view().at(one.key);
+            for (std::size_t e = 0; e < width; ++e) {
+                one.of_key += query.value[e] * query.value[e] * of_key[e];
+                one.of_query += made.of_query[e] * k[e] * k[e];
+            }
+        }
+        const double error =
+            std::sqrt(square(one.score) + one.factor * (one.of_key + one.of_query));
+        mean_error += one.p * error;
+        // Errors of exponents that are not small move a weight by e^error - 1, to 1 at the most.
+        constexpr double likely = 3;
+        const double grown =
+            error == 0
+                ? one.p
+                : std::min(one.p * std::expm1(std::min(likely * error, 600.0)) / (likely * error),
+                           1 / error);
+        one.score *= grown;
+        one.factor *= square(grown);
+        one.of_key *= one.factor;
+        one.of_query *= one.factor;
+    }
+    constexpr double most_mean = 1;
+    made.is_known = mean_error <= most_mean;
+    return made;
 }
 
 /// Of the roundings of the projection and rotation of a row, and of one that is multiplied by the
@@ -233,34 +291,12 @@ std::shared_ptr<const BoundedRows> Candidate::key_variance(std::size_t batch, st
     });
 }
 
-void Candidate::add_noise_of_steps(const QueryRow& q, const RowsView& values, NoiseDetail detail,
-                                   double* variance) {
-    const std::vector<double>& o = q.output.value;
-    const std::size_t columns = o.size(), kv_head = kv_head_of(q.at.head);
-    const RowsView keys = joined(Tensor::key, q.at.batch, kv_head);
-    const std::size_t width = keys.columns, token = plan_.first_query + q.at.row;
-    const std::shared_ptr<const BoundedRows> spread = key_variance(q.at.batch, kv_head);
-    const RowsView of_keys = spread->view();
-    const RowsView all = unrotated(Tensor::query, q.at.batch, q.at.head);
-    const RowsView query = query_of(q.at);
-    std::vector<double> of_query(width);
-    set_head_variance(
-        all.at(token), query.value,
-        c_.rope.pairs
-            ? shared_.rotation(c_.rope, c_.rope.first_query, all.rows, c_.rope.query_times).get()
-            : nullptr,
-        token, width, problem_.projection[index_of(Tensor::query)].has_value(), of_query.data());
-    double slope_error = 0;
-    std::vector<NoisyKey> noisy = noisy_keys(q, &slope_error);
-    for (NoisyKey& one : noisy) {
-        if (one.key == keys.rows) continue;
-        const double *const k = keys.at(one.key), *const of_key = of_keys.at(one.key);
-        for (std::size_t e = 0; e < width; ++e) {
-            one.of_key += query.value[e] * query.value[e] * of_key[e];
-            one.of_query += of_query[e] * k[e] * k[e];
-        }
-        one.of_key *= one.factor;
-        one.of_query *= one.factor;
+void Candidate::add_noise_of_steps(const QueryRow& q, const NoisyRow& noisy, const RowsView& values,
+                                   const double* o, NoiseDetail detail, double* variance) {
+    const std::size_t columns = values.columns;
+    if (!noisy.is_known) {
+        std::fill_n(variance, columns, HUGE_VAL);
+        return;
     }
     struct Sums {
         double sum = 0, together = 0, apart = 0;  // of a cell; by cells; independent
@@ -274,10 +310,10 @@ void Candidate::add_noise_of_steps(const QueryRow& q, const RowsView& values, No
     std::vector<Sums> plain(columns), centred(columns), scores(columns);
     std::vector<double> from_keys(columns), from_query(columns), slopes(columns);
     const std::vector<double> zeros(columns, 0);
-    for (std::size_t at = 0; at < noisy.size(); ++at) {
-        const NoisyKey& one = noisy[at];
+    for (std::size_t at = 0; at < noisy.keys.size(); ++at) {
+        const NoisyKey& one = noisy.keys[at];
         const double* const v = one.key < values.rows ? values.at(one.key) : zeros.data();
-        const bool ends = at + 1 == noisy.size() || noisy[at + 1].cell != one.cell;
+        const bool ends = noisy.ends_cell(at);
         for (std::size_t i = 0; i < columns; ++i) {
             const double x = v[i], y = x - o[i];
             plain[i].add(one.weight * x);
@@ -289,14 +325,14 @@ void Candidate::add_noise_of_steps(const QueryRow& q, const RowsView& values, No
                 if (ends) sums->end_cell();
         }
     }
-    if (slope_error != 0)
-        for (const NoisyKey& one : noisy) {
+    if (noisy.slope_error != 0)
+        for (const NoisyKey& one : noisy.keys) {
             if (one.key >= values.rows) continue;
             const double* const v = values.at(one.key);
-            const double error = q.weight.value[one.key] * slope_error * alibi_distance(q, one.key);
+            const double error = one.p * noisy.slope_error * alibi_distance(q, one.key);
             for (std::size_t i = 0; i < columns; ++i) slopes[i] += error * (v[i] - o[i]);
         }
-    if (detail == NoiseDetail::all) add_probes(q, keys, values, noisy, of_query, from_query);
+    if (detail == NoiseDetail::all) add_probes(q, noisy, values, o, from_query);
     for (std::size_t i = 0; i < columns; ++i)
         variance[i] += std::max(plain[i].larger(), centred[i].larger()) + scores[i].larger() +
                        from_keys[i] + from_query[i] + square(slopes[i]);
@@ -304,20 +340,20 @@ void Candidate::add_noise_of_steps(const QueryRow& q, const RowsView& values, No
 
 /// An error of the query moves the scores of all keys, which may be alike in the same way as their
 /// values are: the mean over random signs of its elements' errors, where that is larger.
-void Candidate::add_probes(const QueryRow& q, const RowsView& keys, const RowsView& values,
-                           const std::vector<NoisyKey>& noisy, const std::vector<double>& of_query,
-                           std::vector<double>& from_query) const {
-    const std::vector<double>& o = q.output.value;
-    const std::size_t columns = o.size(), width = keys.columns;
+void Candidate::add_probes(const QueryRow& q, const NoisyRow& noisy, const RowsView& values,
+                           const double* o, std::vector<double>& from_query) {
+    const RowsView keys = joined(Tensor::key, q.at.batch, kv_head_of(q.at.head));
+    const std::size_t columns = values.columns, width = keys.columns;
     std::vector<double> moved(probe_count * columns, 0), signed_error(probe_count * width);
     const std::uint64_t seed = (q.at.batch * plan_.heads + q.at.head) * plan_.q_len + q.at.row;
     for (std::size_t e = 0; e < width; ++e) {
         const std::uint64_t bits = random_bits(seed * width + e + 1);
         for (std::size_t probe = 0; probe < probe_count; ++probe)
-            signed_error[probe * width + e] =
-                ((bits >> probe) & 1U) != 0 ? std::sqrt(of_query[e]) : -std::sqrt(of_query[e]);
+            signed_error[probe * width + e] = ((bits >> probe) & 1U) != 0
+                                                  ? std::sqrt(noisy.of_query[e])
+                                                  : -std::sqrt(noisy.of_query[e]);
     }
-    for (const NoisyKey& one : noisy) {
+    for (const NoisyKey& one : noisy.keys) {
         if (one.key == keys.rows) continue;
         const double factor = std::sqrt(one.factor);
         const double* const v = values.at(one.key);

@@ -71,12 +71,13 @@ private:
     bool try_with(const Noise& noise, const std::vector<double>& truth,
                   const std::array<std::size_t, 3>& at, RowOfHead* rows, bool is_last) {
         const std::size_t parts = candidate_.heads_in_row(given_.id),
-                          columns = truth.size() / parts;
+                          columns = noise.column.size() / parts;
         bool is_enough = true;
         for (std::size_t part = 0; part < parts; ++part) {
             RowOfHead& row = rows[part] = {};
-            for (std::size_t c = part * columns; c < (part + 1) * columns; ++c) {
-                const double h = noise.half[c], v = noise.variance[c],
+            for (std::size_t i = part * columns; i < (part + 1) * columns; ++i) {
+                const std::size_t c = noise.column[i];
+                const double h = noise.half[i], v = noise.variance[i],
                              error = std::max(errors_[c] - allowed_halves * h, 0.0);
                 row.hash = (row.hash ^ std::bit_cast<std::uint32_t>(static_cast<float>(truth[c]))) *
                            0x9e3779b97f4a7c15U;
@@ -191,7 +192,7 @@ NoiseFit noise_fit(const Evaluator& evaluator, const Conventions& conventions,
 std::optional<NoiseFit> noise_of_question(const Evaluator& evaluator, const GivenArray& given,
                                           const Layout& layout, ThreadPool& pool) {
     const Conventions& asked = evaluator.problem().asked;
-    if (!Candidate(evaluator, asked, false).has_noise(given.id)) return std::nullopt;
+    if (!Candidate::has_noise(evaluator, asked, given.id)) return std::nullopt;
     std::optional<NoiseFit> best;
     for (const Conventions& one : with_rounded_operands(evaluator, asked)) {
         const NoiseFit fit = noise_fit(evaluator, one, given, layout, pool);
@@ -214,7 +215,7 @@ ArraysNoise::ArraysNoise(const Comparison& comparison) : comparison_(comparison)
 bool ArraysNoise::fits(const Conventions& conventions, ThreadPool& pool) const {
     for (std::size_t array = 0; array < given_.size(); ++array) {
         const Evaluator& evaluator = comparison_.evaluator(given_[array].type);
-        if (!Candidate(evaluator, conventions, false).has_noise(given_[array].id)) continue;
+        if (!Candidate::has_noise(evaluator, conventions, given_[array].id)) continue;
         const std::vector<Conventions> all = with_rounded_operands(evaluator, conventions);
         if (std::none_of(all.begin(), all.end(), [&](const Conventions& one) {
                 return noise_fit(evaluator, one, given_[array], layouts_[array], pool).fits;
@@ -227,12 +228,11 @@ bool ArraysNoise::fits(const Conventions& conventions, ThreadPool& pool) const {
 bool ArraysNoise::fits(const Conventions& conventions, const TheirRow& row) const {
     const GivenArray& given = given_[row.array];
     const Evaluator& evaluator = comparison_.evaluator(given.type);
-    const Candidate candidate(evaluator, conventions, false);
-    if (!candidate.has_noise(given.id)) return true;
+    if (!Candidate::has_noise(evaluator, conventions, given.id)) return true;
     const std::vector<Conventions> all = with_rounded_operands(evaluator, conventions);
     const double limit = limit_of(std::log(1 / false_alarm), 1);
     return std::any_of(all.begin(), all.end(), [&](const Conventions& one) {
-        std::vector<RowOfHead> rows(candidate.heads_in_row(given.id));
+        std::vector<RowOfHead> rows(Candidate(evaluator, one, false).heads_in_row(given.id));
         RowComparison comparison(evaluator, one, given, layouts_[row.array],
                                  static_cast<double>(given.values.size()));
         comparison.compare({row.batch, row.head, row.row}, {row.batch, row.head, row.row},

@@ -255,19 +255,24 @@ void Candidate::fill_output(ArrayId, const RowPlace& at) {
     answer_ = answered(at).output;
 }
 
+/// If reshaped, (heads, rows, d) in memory in order.
+RowPlace Candidate::joined_from(const RowPlace& at, std::size_t h) const {
+    const std::size_t row =
+        c_.merged == HeadSplit::reshaped ? at.row * plan_.heads + h : h * plan_.rows + at.row;
+    return {at.batch, row / plan_.rows, row % plan_.rows};
+}
+
+bool Candidate::projects_out() const {
+    return problem_.projection[index_of(Tensor::out)] && c_.projects_out;
+}
+
 void Candidate::fill_context(ArrayId array, const RowPlace& at) {
-    // The head and row whose output is read: if reshaped, (heads, rows, d) in memory in order.
-    const auto source_of = [&](std::size_t h) {
-        const std::size_t place =
-            c_.merged == HeadSplit::reshaped ? at.row * plan_.heads + h : h * plan_.rows + at.row;
-        return RowPlace{at.batch, place / plan_.rows, place % plan_.rows};
-    };
     if (plan_.shown.separate_heads && !*plan_.config.out_proj)
-        return fill_output(array, source_of(at.head));
+        return fill_output(array, joined_from(at, at.head));
     const std::size_t heads = plan_.heads, d = plan_.d_v;
     constexpr auto out = index_of(Tensor::out);
     const std::optional<ProjectionNumbers>& p = problem_.projection[out];
-    const bool projects = p && c_.projects_out;
+    const bool projects = projects_out();
     const std::shared_ptr<const BoundedRows> made =
         projects ? shared_.weight(Tensor::out, c_) : nullptr;
     const RowsView weight = projects ? made->view() : RowsView();
@@ -275,7 +280,7 @@ void Candidate::fill_context(ArrayId array, const RowPlace& at) {
     std::vector<double> moves(weight.rows, 0), roots = moves;
     double moved_root = 0;
     for (std::size_t i = 0; i < heads; ++i) {
-        const QueryRow& q = answered(source_of(i));
+        const QueryRow& q = answered(joined_from(at, i));
         const bool moves_together = with_errors_ && projects && moves_as_projected(q);
         const std::vector<double>& error = moves_together ? q.unmoved_error : q.output.error;
         for (std::size_t c = 0; c < d; ++c) {

@@ -95,10 +95,15 @@ void Candidate::fill_weight(ArrayId array, const RowPlace& at) {
     }
 }
 
-/// The mean over the chosen heads.
-void Candidate::fill_averaged(const RowPlace& at) {
+std::vector<std::size_t> Candidate::averaged_heads() const {
     std::vector<std::size_t> heads = plan_.shown.heads;
     for (std::size_t h = 0; h < plan_.heads && plan_.shown.heads.empty(); ++h) heads.push_back(h);
+    return heads;
+}
+
+/// The mean over the chosen heads.
+void Candidate::fill_averaged(const RowPlace& at) {
+    const std::vector<std::size_t> heads = averaged_heads();
     reset(answer_, plan_.kv_len);
     for (const std::size_t head : heads) {
         const QueryRow& q = weighed({at.batch, head, at.row});
