@@ -207,7 +207,6 @@ private:
     void add_noise_of_head(const RowPlace& at, std::size_t head, bool joins, NoiseDetail detail);
     void add_noise_of_weights(ArrayId array, const RowPlace& at, NoiseDetail detail);
     void add_noise_of_logsumexp(const RowPlace& at, NoiseDetail detail);
-    void add_noise_of_projected(ArrayId array, const RowPlace& at);
     void add_noise_of_output_projection(const RowPlace& at, NoiseDetail detail);
     std::vector<double> weight_variance(const QueryRow& q, NoiseDetail detail);
     std::vector<double> mean_key(const NoisyRow& noisy, const RowsView& keys) const;
@@ -220,6 +219,9 @@ private:
     std::vector<double> shared_weights(const QueryRow& q);
     void add_noise_of_values(const QueryRow& q, const RowsView& values, double* variance);
     void add_noise_of_states(const QueryRow& q, double* variance);
+    struct NoisyState;
+    void step_noise(NoisyState& made, const RowsView& keys, const RowsView& values,
+                    std::size_t index) const;
     void add_probes(const QueryRow& q, const NoisyRow& noisy, const RowsView& values,
                     const double* o, std::vector<double>& from_query);
     void set_head_variance(const double* plain, const double* made, const RowRotation* rotation,
@@ -272,7 +274,6 @@ private:
     std::vector<std::vector<double>> largest_value_;
     std::vector<std::vector<std::size_t>> same_value_;
     std::shared_ptr<ProjectedColumns> projected_columns_;
-    struct NoisyState;
     std::vector<std::shared_ptr<NoisyState>> noisy_states_;  ///< by batch and key head
 };
 

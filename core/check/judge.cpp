@@ -258,7 +258,7 @@ ArrayJudgement Judge::judge_as(const GivenArray& given, const Layout& layout, Pr
 void Judge::judge_noise(ArrayJudgement& judgement, const GivenArray& given, const Layout& layout) {
     const auto fit = noise_of_question(evaluator(judgement.type), given, layout, pool_);
     if (!fit) return;
-    judgement.noise = fit->all;
+    if (fit->is_known) judgement.noise = fit->all;
     if (fit->fits) return;
     judgement.verdict = Verdict::wrong;
     judgement.first = Departure{index_of(fit->at, given.shape), fit->theirs, fit->truth};

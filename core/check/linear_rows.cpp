@@ -33,6 +33,10 @@ struct HeadGates {
         if (log_decay == nullptr) return 1;
         return std::exp(log_decay[t * columns + (columns == 1 ? 0 : i)]);
     }
+    double rounded_decay(std::size_t t, std::size_t i, const PrecisionRow& type) const {
+        if (log_decay == nullptr) return 1;
+        return type.round(std::exp(type.round(log_decay[t * columns + (columns == 1 ? 0 : i)])));
+    }
     double rate(std::size_t t) const { return beta == nullptr ? 1 : beta[t]; }
 
     struct Bounds {
@@ -192,82 +196,96 @@ void Candidate::linear_weights_of(QueryRow& q) {
     }
 }
 
-/// The recurrence up to a token in a program that rounds every step, or each step of a chunk.
+/// The recurrence up to a token, the variance of the errors of a program that rounds every step, or
+/// each step of a chunk, and what such a program makes: where a step changes a state by a few
+/// units in the last place, roundings are alike for many steps.
 struct Candidate::NoisyState {
     std::size_t done = 0;
-    std::vector<double> state, variance;  ///< (d_k, d_v); twice the variance
-    std::vector<double> update;           ///< (tokens, d_v)
+    std::vector<double> state, rounded;  ///< (d_k, d_v)
+    std::vector<double> variance;        ///< twice of that, where roundings are independent
+    std::vector<double> update;          ///< (tokens, d_v)
 };
+
+void Candidate::step_noise(NoisyState& made, const RowsView& keys, const RowsView& values,
+                           std::size_t index) const {
+    const PrecisionRow& type = row_of(shared_.arithmetic());
+    const HeadGates gates(problem_, index, keys.rows);
+    const std::size_t t = made.done++, d_k = keys.columns, d_v = values.columns;
+    const double *const k = keys.at(t), *const v = values.at(t);
+    const bool corrects = gates.beta != nullptr;
+    const double rate = gates.rate(t), rounded_rate = type.round(rate);
+    std::vector<double> held(d_v, 0), rounded_held(d_v, 0), of_held(d_v, 0), of_products(d_v, 0);
+    for (std::size_t i = 0; i < d_k; ++i) {
+        const double decay = gates.decay(t, i), rounded_decay = gates.rounded_decay(t, i, type);
+        for (std::size_t j = 0; j < d_v; ++j) {
+            const std::size_t at = i * d_v + j;
+            double &x = made.state[at], &y = made.rounded[at], &of_x = made.variance[at];
+            of_x = square(decay) * of_x + (decay == 1 ? 0 : square(type.unit * decay * x));
+            x *= decay;
+            y = type.round(y * rounded_decay);
+            held[j] += k[i] * x;
+            rounded_held[j] += k[i] * y;
+            of_held[j] += square(k[i]) * of_x;
+            of_products[j] += square(type.unit * k[i] * x);
+        }
+    }
+    for (std::size_t j = 0; j < d_v; ++j) {
+        double update = v[j], rounded = type.round(v[j]), own = 0;
+        if (corrects) {
+            update = rate * (v[j] - held[j]);
+            rounded = type.round(rounded_rate * type.round(rounded - type.round(rounded_held[j])));
+            own = square_of_half(type, update) +
+                  square(rate) * (square_of_half(type, held[j]) + square_of_half(type, v[j]) +
+                                  square_of_half(type, v[j] - held[j]) + of_products[j]);
+        }
+        made.update.push_back(update);
+        for (std::size_t i = 0; i < d_k; ++i) {
+            const std::size_t at = i * d_v + j;
+            double &x = made.state[at], &y = made.rounded[at], &of_x = made.variance[at];
+            if (corrects)
+                of_x = std::max(0.0, 1 - 2 * rate * square(k[i])) * of_x +
+                       square(rate * k[i]) * of_held[j];
+            x += k[i] * update;
+            y = type.round(y + type.round(k[i] * rounded));
+            of_x +=
+                square(k[i]) * own + square_of_half(type, k[i] * update) + square_of_half(type, x);
+        }
+    }
+}
 
 void Candidate::add_noise_of_states(const QueryRow& q, double* variance) {
     const PrecisionRow& type = row_of(shared_.arithmetic());
     const std::size_t kv_head = kv_head_of(q.at.head), token = plan_.first_query + q.at.row,
                       index = q.at.batch * plan_.kv_heads + kv_head;
     const RowsView keys = joined(Tensor::key, q.at.batch, kv_head),
-                   values = joined(Tensor::value, q.at.batch, kv_head);
-    const std::size_t d_k = keys.columns, d_v = values.columns;
-    const HeadGates gates(problem_, index, keys.rows);
+                   values = joined(Tensor::value, q.at.batch, kv_head), query = query_of(q.at);
+    const std::size_t d_k = keys.columns, d_v = values.columns, size = d_k * d_v;
     noisy_states_.resize(plan_.batch * plan_.kv_heads);
     std::shared_ptr<NoisyState>& made = noisy_states_[index];
     if (!made || made->done > token + 1) {
-        const auto first = problem_.recurrence.past_state.begin();
-        const auto at = static_cast<std::ptrdiff_t>(index * d_k * d_v),
-                   size = static_cast<std::ptrdiff_t>(d_k * d_v);
         made = std::make_shared<NoisyState>();
-        made->state.assign(d_k * d_v, 0);
-        if (!problem_.recurrence.past_state.empty())
-            made->state.assign(first + at, first + at + size);
-        made->variance.assign(d_k * d_v, 0);
+        made->state.assign(size, 0);
+        made->variance = made->state;
+        const std::vector<double>& past = problem_.recurrence.past_state;
+        if (!past.empty()) std::copy_n(past.data() + index * size, size, made->state.data());
+        for (const double x : made->state) made->rounded.push_back(type.round(x));
     }
-    std::vector<double>&state = made->state, &spread = made->variance;
-    for (; made->done < token + 1; ++made->done) {
-        const std::size_t t = made->done;
-        const double *const k = keys.at(t), *const v = values.at(t);
-        const double rate = gates.rate(t);
-        std::vector<double> held(d_v, 0), of_held(d_v, 0), of_products(d_v, 0);
-        for (std::size_t i = 0; i < d_k; ++i) {
-            const double decay = gates.decay(t, i);
-            for (std::size_t j = 0; j < d_v; ++j) {
-                double &x = state[i * d_v + j], &of_x = spread[i * d_v + j];
-                // The decay is rounded, and its product.
-                of_x = square(decay) * of_x + (decay == 1 ? 0 : 2 * square(type.unit * decay * x));
-                x *= decay;
-                held[j] += k[i] * x;
-                of_held[j] += square(k[i]) * of_x;
-                of_products[j] += square(type.unit * k[i] * x);
-            }
-        }
+    while (made->done < token + 1) step_noise(*made, keys, values, index);
+    std::vector<double> reader(query.value, query.value + d_k), drift(d_v, 0);
+    for (std::size_t i = 0; i < d_k; ++i) {
+        // The query may be multiplied by the scale first.
+        const double of_query = square_of_half(type, reader[i]) + square(type.unit * reader[i]);
         for (std::size_t j = 0; j < d_v; ++j) {
-            const bool corrects = gates.beta != nullptr;
-            const double update = corrects ? rate * (v[j] - held[j]) : v[j];
-            const double own =
-                !corrects
-                    ? 0
-                    : square(rate) * (square_of_half(type, held[j]) + square_of_half(type, v[j]) +
-                                      square_of_half(type, v[j] - held[j]) + of_products[j]) +
-                          square_of_half(type, update);
-            made->update.push_back(update);
-            for (std::size_t i = 0; i < d_k; ++i) {
-                double &x = state[i * d_v + j], &of_x = spread[i * d_v + j];
-                const double square_of_key = square(k[i]);
-                if (corrects)
-                    of_x = std::max(0.0, 1 - 2 * rate * square_of_key) * of_x +
-                           square(rate) * square_of_key * of_held[j];
-                x += k[i] * update;
-                of_x += square_of_key * own + square_of_half(type, k[i] * update) +
-                        square_of_half(type, x);
-            }
+            const std::size_t at = i * d_v + j;
+            drift[j] += reader[i] * (made->rounded[at] - made->state[at]);
+            variance[j] += square(c_.scale) * (square(reader[i]) * made->variance[at] +
+                                               of_query * square(made->state[at]));
         }
     }
-    const RowsView query = query_of(q.at);
-    std::vector<double> reader(query.value, query.value + d_k);
-    for (std::size_t i = 0; i < d_k; ++i)
-        for (std::size_t j = 0; j < d_v; ++j)
-            variance[j] += square(c_.scale) *
-                           (square(reader[i]) * spread[i * d_v + j] +
-                            (square_of_half(type, reader[i]) + square(type.unit * reader[i])) *
-                                square(state[i * d_v + j]));
+    for (std::size_t j = 0; j < d_v; ++j)
+        if (std::isfinite(drift[j])) variance[j] += square(c_.scale * drift[j]);
     // Chunks round the products of queries and keys.
+    const HeadGates gates(problem_, index, keys.rows);
     for (std::size_t s = token + 1; s-- > 0;) {
         const double product = c_.scale * type.unit * inner_product(reader.data(), keys.at(s), d_k);
         for (std::size_t j = 0; j < d_v; ++j)

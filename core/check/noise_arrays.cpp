@@ -138,30 +138,6 @@ void Candidate::add_noise_of_logsumexp(const RowPlace& at, NoiseDetail detail) {
     noise_.add(0, h, variance / 2);
 }
 
-/// Queries, keys and values, which are stored before and after a bias is added and they are
-/// rotated.
-void Candidate::add_noise_of_projected(ArrayId array, const RowPlace& at) {
-    const PrecisionRow& type = row_of(shared_.arithmetic());
-    (this->*fill_of(array))(array, at);
-    const std::size_t columns = answer_.value.size();
-    std::vector<double> variance(columns);
-    for (std::size_t i = 0; i < columns; ++i)
-        variance[i] = 2 * square_of_half(type, answer_.value[i]);
-    const bool is_query = array == "queries";
-    if (c_.rope.pairs && (is_query || array == "keys")) {
-        const Tensor slot = is_query ? Tensor::query : Tensor::key;
-        const RowsView plain = unrotated(slot, at.batch, at.head);
-        const std::size_t row = at.row + (is_query ? plan_.first_query : 0);
-        const auto rotation =
-            shared_.rotation(c_.rope, is_query ? c_.rope.first_query : c_.rope.first_key,
-                             plain.rows, is_query ? c_.rope.query_times : c_.rope.key_times);
-        set_head_variance(plain.at(row), answer_.value.data(), rotation.get(), row, columns,
-                          problem_.projection[index_of(slot)].has_value(), variance.data());
-    }
-    for (std::size_t i = 0; i < columns; ++i)
-        noise_.add(i, half_unit(type, answer_.value[i]), variance[i] / 2);
-}
-
 /// Some columns of the result of the output projection, and what it makes of each head's values
 /// for these: (keys, columns).
 struct Candidate::ProjectedColumns {

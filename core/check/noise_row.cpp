@@ -28,9 +28,9 @@ std::uint64_t random_bits(std::uint64_t seed) {  // SplitMix64
 
 bool Candidate::has_noise(const Evaluator& evaluator, const Conventions& c, ArrayId array) {
     static constexpr ArraySet outputs{"context_vectors", "head_outputs"};
-    static constexpr ArraySet of_softmax{
-        "attention_weights", "weights_before_dropout", "logsumexp", "queries", "keys", "values",
-        "unrotated_queries", "unrotated_keys"};
+    // Projected queries, keys and values have bounds of a few units in the last place already.
+    static constexpr ArraySet of_softmax{"attention_weights", "weights_before_dropout",
+                                         "logsumexp"};
     const Problem& problem = evaluator.problem();
     const Precision type = evaluator.arithmetic();
     if ((type != Precision::float16 && type != Precision::bfloat16) || c.drops ||
@@ -54,8 +54,6 @@ const Noise& Candidate::noise(ArrayId array, const RowPlace& at, NoiseDetail det
         add_noise_of_weights(array, at, detail);
     } else if (fill == &Candidate::fill_statistic) {
         add_noise_of_logsumexp(at, detail);
-    } else if (fill == &Candidate::fill_head || fill == &Candidate::fill_unrotated) {
-        add_noise_of_projected(array, at);
     } else if (array == "context_vectors" && projects_out()) {
         add_noise_of_output_projection(at, detail);
     } else {

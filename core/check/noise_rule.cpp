@@ -20,6 +20,7 @@ constexpr double allowed_halves = 2;
 struct RowOfHead {
     double mean = 0;         ///< of e^2 / V
     std::uint64_t hash = 0;  ///< of its numbers in float32
+    bool is_known = true;    ///< its variance
 };
 
 struct Element {
@@ -79,6 +80,7 @@ private:
                 const std::size_t c = noise.column[i];
                 const double h = noise.half[i], v = noise.variance[i],
                              error = std::max(errors_[c] - allowed_halves * h, 0.0);
+                row.is_known = row.is_known && v != HUGE_VAL;
                 row.hash = (row.hash ^ std::bit_cast<std::uint32_t>(static_cast<float>(truth[c]))) *
                            0x9e3779b97f4a7c15U;
                 if (error == 0) continue;
@@ -111,17 +113,10 @@ private:
 /// are rounded to it first: programs may do either.
 std::vector<Conventions> with_rounded_operands(const Evaluator& evaluator,
                                                const Conventions& conventions) {
-    const Problem& problem = evaluator.problem();
-    const PrecisionRow& type = row_of(evaluator.arithmetic());
-    bool are_held = holds_all(type, problem.past_key) && holds_all(type, problem.past_value);
-    for (const Numbers& source : problem.source)
-        are_held = are_held && holds_all(type, source.value);
-    for (const std::optional<ProjectionNumbers>& p : problem.projection)
-        are_held = are_held && (!p || (holds_all(type, p->weight) && holds_all(type, p->bias)));
-    if (are_held) return {conventions};
+    if (evaluator.holds_operands()) return {conventions};
     Conventions rounded = conventions;
     for (const Rounded what : {Rounded::inputs, Rounded::parameters})
-        rounded.roundings.push_back({what, type.precision});
+        rounded.roundings.push_back({what, evaluator.arithmetic()});
     return {std::move(rounded), conventions};
 }
 
@@ -164,18 +159,23 @@ NoiseFit noise_fit(const Evaluator& evaluator, const Conventions& conventions,
         std::vector<std::uint64_t> hashes_of_head;
         for (std::size_t row = 0; row < rows; ++row) {
             const RowOfHead& one = all[first_row + row * heads * parts + head % (heads * parts)];
+            if (!one.is_known) continue;
             of_head += one.mean;
             hashes_of_head.push_back(one.hash);
         }
         hashes.insert(hashes.end(), hashes_of_head.begin(), hashes_of_head.end());
         sum += of_head;
-        const double root = std::sqrt(of_head / static_cast<double>(rows));
+        if (hashes_of_head.empty()) continue;
+        const double root = std::sqrt(of_head / static_cast<double>(hashes_of_head.size()));
         fit.most = std::max(fit.most, root);
         if (root > limit_of(x + std::log(of_heads), rows_apart(std::move(hashes_of_head))))
             fit.fits = false;
     }
-    fit.all = std::sqrt(sum / static_cast<double>(std::max<std::size_t>(hashes.size(), 1)));
-    if (!hashes.empty() && fit.all > limit_of(x, rows_apart(std::move(hashes)))) fit.fits = false;
+    fit.is_known = !hashes.empty();
+    if (fit.is_known) {
+        fit.all = std::sqrt(sum / static_cast<double>(hashes.size()));
+        if (fit.all > limit_of(x, rows_apart(std::move(hashes)))) fit.fits = false;
+    }
     const bool is_outside = first.offset != std::numeric_limits<std::size_t>::max();
     if (fit.fits && is_outside) {
         fit.most = largest.multiple;

@@ -15,6 +15,7 @@ namespace attn {
 /// The errors of an array as multiples of those expected.
 struct NoiseFit {
     bool fits = true;
+    bool is_known = true;     ///< of some rows
     double all = 0;           ///< the root of the mean of e^2 / V, the variance
     double most = 0;          ///< the same of the head, or the size of the element, that fits worst
     bool is_element = false;  ///< it is of an element

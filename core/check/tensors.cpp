@@ -209,6 +209,17 @@ Key Evaluator::key_of_joined(Tensor slot, std::size_t batch, std::size_t kv_head
     return key;
 }
 
+Evaluator::Evaluator(const Problem& problem, Precision arithmetic)
+    : problem_(problem), arithmetic_(arithmetic), model_(arithmetic) {
+    const PrecisionRow& type = row_of(arithmetic);
+    holds_operands_ = holds_all(type, problem.past_key) && holds_all(type, problem.past_value);
+    for (const Numbers& source : problem.source)
+        holds_operands_ = holds_operands_ && holds_all(type, source.value);
+    for (const std::optional<ProjectionNumbers>& p : problem.projection)
+        holds_operands_ =
+            holds_operands_ && (!p || (holds_all(type, p->weight) && holds_all(type, p->bias)));
+}
+
 std::shared_ptr<const BoundedRows> Evaluator::weight(Tensor tensor, const Conventions& c) const {
     const bool is_transposed = c.transposed[index_of(tensor)];
     Key key = key_of(tensor, is_transposed);

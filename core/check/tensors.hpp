@@ -152,8 +152,7 @@ private:
 /// tensors. Threads may share it. `problem` must outlive it.
 class Evaluator {
 public:
-    Evaluator(const Problem& problem, Precision arithmetic)
-        : problem_(problem), arithmetic_(arithmetic), model_(arithmetic) {}
+    Evaluator(const Problem& problem, Precision arithmetic);
 
     /// Whether rows of this array can be computed: of all that settings can name, but token ids.
     static bool has(ArrayId array);
@@ -161,6 +160,8 @@ public:
     const Problem& problem() const { return problem_; }
     const ErrorModel& model() const { return model_; }
     Precision arithmetic() const { return arithmetic_; }
+    /// Whether all operands and parameters are numbers of the type.
+    bool holds_operands() const { return holds_operands_; }
 
     /// The weight of a projection, (d_out, d_in), as it is applied.
     std::shared_ptr<const BoundedRows> weight(Tensor tensor, const Conventions& c) const;
@@ -196,6 +197,7 @@ private:
     const Problem& problem_;
     Precision arithmetic_;
     ErrorModel model_;
+    bool holds_operands_;
     mutable Memo<BoundedRows> weights_, normed_, projected_, heads_, joined_, key_variances_;
     mutable Memo<RowRotation> rotations_;
 };
