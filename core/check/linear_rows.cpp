@@ -33,10 +33,6 @@ struct HeadGates {
         if (log_decay == nullptr) return 1;
         return std::exp(log_decay[t * columns + (columns == 1 ? 0 : i)]);
     }
-    double rounded_decay(std::size_t t, std::size_t i, const PrecisionRow& type) const {
-        if (log_decay == nullptr) return 1;
-        return type.round(std::exp(type.round(log_decay[t * columns + (columns == 1 ? 0 : i)])));
-    }
     double rate(std::size_t t) const { return beta == nullptr ? 1 : beta[t]; }
 
     struct Bounds {
@@ -203,7 +199,12 @@ struct Candidate::NoisyState {
     std::size_t done = 0;
     std::vector<double> state, rounded;  ///< (d_k, d_v)
     std::vector<double> variance;        ///< twice of that, where roundings are independent
-    std::vector<double> update;          ///< (tokens, d_v)
+    std::vector<double> update, decay;   ///< (tokens, d_v), (tokens, columns)
+    std::size_t columns = 1;             ///< of decays: 1 or d_k
+
+    double decay_at(std::size_t t, std::size_t i) const {
+        return decay[t * columns + (columns == 1 ? 0 : i)];
+    }
 };
 
 void Candidate::step_noise(NoisyState& made, const RowsView& keys, const RowsView& values,
@@ -213,42 +214,50 @@ void Candidate::step_noise(NoisyState& made, const RowsView& keys, const RowsVie
     const std::size_t t = made.done++, d_k = keys.columns, d_v = values.columns;
     const double *const k = keys.at(t), *const v = values.at(t);
     const bool corrects = gates.beta != nullptr;
-    const double rate = gates.rate(t), rounded_rate = type.round(rate);
+    const double rate = gates.rate(t);
+    // To the nearest number with as many digits, without a branch: Dekker 1971, "A floating-point
+    // technique for extending the available precision".
+    const auto round = [split = type.unit * 0x1p53 + 1](double x) {
+        const double more = split * x;
+        return more - (more - x);
+    };
+    for (std::size_t i = 0; i < gates.columns; ++i) made.decay.push_back(gates.decay(t, i));
     std::vector<double> held(d_v, 0), rounded_held(d_v, 0), of_held(d_v, 0), of_products(d_v, 0);
     for (std::size_t i = 0; i < d_k; ++i) {
-        const double decay = gates.decay(t, i), rounded_decay = gates.rounded_decay(t, i, type);
+        const double decay = made.decay_at(t, i), rounded_decay = round(decay);
         for (std::size_t j = 0; j < d_v; ++j) {
             const std::size_t at = i * d_v + j;
             double &x = made.state[at], &y = made.rounded[at], &of_x = made.variance[at];
             of_x = square(decay) * of_x + (decay == 1 ? 0 : square(type.unit * decay * x));
             x *= decay;
-            y = type.round(y * rounded_decay);
+            y = round(y * rounded_decay);
             held[j] += k[i] * x;
             rounded_held[j] += k[i] * y;
             of_held[j] += square(k[i]) * of_x;
             of_products[j] += square(type.unit * k[i] * x);
         }
     }
+    std::vector<double> update(v, v + d_v), rounded(d_v), own(d_v, 0);
     for (std::size_t j = 0; j < d_v; ++j) {
-        double update = v[j], rounded = type.round(v[j]), own = 0;
-        if (corrects) {
-            update = rate * (v[j] - held[j]);
-            rounded = type.round(rounded_rate * type.round(rounded - type.round(rounded_held[j])));
-            own = square_of_half(type, update) +
-                  square(rate) * (square_of_half(type, held[j]) + square_of_half(type, v[j]) +
-                                  square_of_half(type, v[j] - held[j]) + of_products[j]);
-        }
-        made.update.push_back(update);
-        for (std::size_t i = 0; i < d_k; ++i) {
+        rounded[j] = round(v[j]);
+        if (!corrects) continue;
+        update[j] = rate * (v[j] - held[j]);
+        rounded[j] = round(round(rate) * round(rounded[j] - round(rounded_held[j])));
+        own[j] = square_of_half(type, update[j]) +
+                 square(rate) * (square_of_half(type, held[j]) + square_of_half(type, v[j]) +
+                                 square_of_half(type, v[j] - held[j]) + of_products[j]);
+    }
+    made.update.insert(made.update.end(), update.begin(), update.end());
+    for (std::size_t i = 0; i < d_k; ++i) {
+        const double of_key = square(k[i]), kept = std::max(0.0, 1 - 2 * rate * of_key);
+        for (std::size_t j = 0; j < d_v; ++j) {
             const std::size_t at = i * d_v + j;
             double &x = made.state[at], &y = made.rounded[at], &of_x = made.variance[at];
-            if (corrects)
-                of_x = std::max(0.0, 1 - 2 * rate * square(k[i])) * of_x +
-                       square(rate * k[i]) * of_held[j];
-            x += k[i] * update;
-            y = type.round(y + type.round(k[i] * rounded));
-            of_x +=
-                square(k[i]) * own + square_of_half(type, k[i] * update) + square_of_half(type, x);
+            if (corrects) of_x = kept * of_x + square(rate) * of_key * of_held[j];
+            x += k[i] * update[j];
+            y = round(y + round(k[i] * rounded[j]));
+            of_x += of_key * own[j] + square(half_unit_of_finite(type, k[i] * update[j])) +
+                    square(half_unit_of_finite(type, x));
         }
     }
 }
@@ -264,6 +273,7 @@ void Candidate::add_noise_of_states(const QueryRow& q, double* variance) {
     std::shared_ptr<NoisyState>& made = noisy_states_[index];
     if (!made || made->done > token + 1) {
         made = std::make_shared<NoisyState>();
+        made->columns = problem_.recurrence.decay_columns;
         made->state.assign(size, 0);
         made->variance = made->state;
         const std::vector<double>& past = problem_.recurrence.past_state;
@@ -285,12 +295,11 @@ void Candidate::add_noise_of_states(const QueryRow& q, double* variance) {
     for (std::size_t j = 0; j < d_v; ++j)
         if (std::isfinite(drift[j])) variance[j] += square(c_.scale * drift[j]);
     // Chunks round the products of queries and keys.
-    const HeadGates gates(problem_, index, keys.rows);
     for (std::size_t s = token + 1; s-- > 0;) {
         const double product = c_.scale * type.unit * inner_product(reader.data(), keys.at(s), d_k);
         for (std::size_t j = 0; j < d_v; ++j)
             variance[j] += square(product * made->update[s * d_v + j]);
-        for (std::size_t i = 0; i < d_k; ++i) reader[i] *= gates.decay(s, i);
+        for (std::size_t i = 0; i < d_k; ++i) reader[i] *= made->decay_at(s, i);
     }
 }
 

@@ -17,12 +17,16 @@ inline double square(double x) {
     return x * x;
 }
 
-/// Half a unit in the last place of a number in the type; 0 of one that is 0 or not finite.
-inline double half_unit(const PrecisionRow& type, double x) {
-    if (x == 0 || !std::isfinite(x)) return 0;
+/// Half a unit in the last place of a number in the type, which is finite.
+inline double half_unit_of_finite(const PrecisionRow& type, double x) {
     constexpr std::uint64_t exponent_bits = 0x7ff0000000000000U;
     const double power = std::bit_cast<double>(std::bit_cast<std::uint64_t>(x) & exponent_bits);
     return std::max(type.unit * power, type.least / 2);
+}
+
+/// 0 of one that is 0 or not finite.
+inline double half_unit(const PrecisionRow& type, double x) {
+    return x == 0 || !std::isfinite(x) ? 0 : half_unit_of_finite(type, x);
 }
 
 inline double square_of_half(const PrecisionRow& type, double x) {
