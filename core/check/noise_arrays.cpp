@@ -153,10 +153,10 @@ struct Candidate::ProjectedColumns {
 /// different columns.
 const Candidate::ProjectedColumns& Candidate::projected_columns(const RowPlace& at) {
     const PrecisionRow& type = row_of(shared_.arithmetic());
-    constexpr std::size_t most_columns = 64, work_limit = std::size_t{1} << 24U;
+    constexpr std::size_t column_limit = 64, work_limit = std::size_t{1} << 24U;
     const std::size_t d = plan_.d_v, d_out = plan_.d_out,
                       work = plan_.batch * plan_.rows * plan_.heads * plan_.kv_len * d_out,
-                      blocks = work <= work_limit ? 1 : (d_out + most_columns - 1) / most_columns,
+                      blocks = work <= work_limit ? 1 : (d_out + column_limit - 1) / column_limit,
                       block = at.row * blocks / plan_.rows;
     std::shared_ptr<ProjectedColumns>& made = projected_columns_;
     if (made && made->batch == at.batch && made->columns.front() == block) return *made;

@@ -232,8 +232,8 @@ NoisyRow Candidate::noisy_row(const QueryRow& q) {
         one.of_key *= one.factor;
         one.of_query *= one.factor;
     }
-    constexpr double most_mean = 1;
-    made.is_known = mean_error <= most_mean;
+    constexpr double largest_mean = 1;
+    made.is_known = mean_error <= largest_mean;
     return made;
 }
 
