@@ -3,6 +3,7 @@
 // Errors are bounded in the 2-norm over d_k: a step of the delta rules multiplies the state by
 // I - beta k k^T, which does not make it longer where beta |k|^2 is at most 2.
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "core/check/evaluate.hpp"
@@ -202,6 +203,9 @@ struct Candidate::NoisyState {
     std::vector<double> update, decay;   ///< (tokens, d_v), (tokens, columns)
     std::size_t columns = 1;             ///< of decays: 1 or d_k
 
+    std::array<double*, 3> row(std::size_t i, std::size_t d_v) {
+        return {&state[i * d_v], &rounded[i * d_v], &variance[i * d_v]};
+    }
     double decay_at(std::size_t t, std::size_t i) const {
         return decay[t * columns + (columns == 1 ? 0 : i)];
     }
@@ -224,17 +228,20 @@ void Candidate::step_noise(NoisyState& made, const RowsView& keys, const RowsVie
     for (std::size_t i = 0; i < gates.columns; ++i) made.decay.push_back(gates.decay(t, i));
     std::vector<double> held(d_v, 0), rounded_held(d_v, 0), of_held(d_v, 0), of_products(d_v, 0);
     for (std::size_t i = 0; i < d_k; ++i) {
-        const double decay = made.decay_at(t, i), rounded_decay = round(decay);
+        const double decay = made.decay_at(t, i), rounded_decay = round(decay), key = k[i],
+                     of_product = decay == 1 ? 0 : square(type.unit);
+        const auto [x, y, of_x] = made.row(i, d_v);
         for (std::size_t j = 0; j < d_v; ++j) {
-            const std::size_t at = i * d_v + j;
-            double &x = made.state[at], &y = made.rounded[at], &of_x = made.variance[at];
-            of_x = square(decay) * of_x + (decay == 1 ? 0 : square(type.unit * decay * x));
-            x *= decay;
-            y = round(y * rounded_decay);
-            held[j] += k[i] * x;
-            rounded_held[j] += k[i] * y;
-            of_held[j] += square(k[i]) * of_x;
-            of_products[j] += square(type.unit * k[i] * x);
+            x[j] *= decay;
+            y[j] = round(y[j] * rounded_decay);
+            of_x[j] = square(decay) * of_x[j] + of_product * square(x[j]);
+        }
+        if (!corrects) continue;
+        for (std::size_t j = 0; j < d_v; ++j) {
+            held[j] += key * x[j];
+            rounded_held[j] += key * y[j];
+            of_held[j] += square(key) * of_x[j];
+            of_products[j] += square(type.unit * key * x[j]);
         }
     }
     std::vector<double> update(v, v + d_v), rounded(d_v), own(d_v, 0);
@@ -249,15 +256,19 @@ void Candidate::step_noise(NoisyState& made, const RowsView& keys, const RowsVie
     }
     made.update.insert(made.update.end(), update.begin(), update.end());
     for (std::size_t i = 0; i < d_k; ++i) {
-        const double of_key = square(k[i]), kept = std::max(0.0, 1 - 2 * rate * of_key);
+        const double key = k[i], of_key = square(key),
+                     kept = corrects ? std::max(0.0, 1 - 2 * rate * of_key) : 1,
+                     of_other = square(rate) * of_key, unit = type.unit, least = type.least / 2;
+        const auto [x, y, of_x] = made.row(i, d_v);
         for (std::size_t j = 0; j < d_v; ++j) {
-            const std::size_t at = i * d_v + j;
-            double &x = made.state[at], &y = made.rounded[at], &of_x = made.variance[at];
-            if (corrects) of_x = kept * of_x + square(rate) * of_key * of_held[j];
-            x += k[i] * update[j];
-            y = round(y + round(k[i] * rounded[j]));
-            of_x += of_key * own[j] + square(half_unit_of_finite(type, k[i] * update[j])) +
-                    square(half_unit_of_finite(type, x));
+            const double product = key * update[j];
+            x[j] += product;
+            y[j] = round(y[j] + round(key * rounded[j]));
+            // Of what is as large as 2^n, u 2^n; here of no less.
+            const double of_product = std::max(unit * std::abs(product), least),
+                         of_sum = std::max(unit * std::abs(x[j]), least);
+            of_x[j] = kept * of_x[j] + of_other * of_held[j] + of_key * own[j] +
+                      square(of_product) + square(of_sum);
         }
     }
 }
@@ -284,12 +295,12 @@ void Candidate::add_noise_of_states(const QueryRow& q, double* variance) {
     std::vector<double> reader(query.value, query.value + d_k), drift(d_v, 0);
     for (std::size_t i = 0; i < d_k; ++i) {
         // The query may be multiplied by the scale first.
-        const double of_query = square_of_half(type, reader[i]) + square(type.unit * reader[i]);
+        const double r = reader[i], of_query = square_of_half(type, r) + square(type.unit * r),
+                     scale = square(c_.scale);
+        const auto [x, y, of_x] = made->row(i, d_v);
         for (std::size_t j = 0; j < d_v; ++j) {
-            const std::size_t at = i * d_v + j;
-            drift[j] += reader[i] * (made->rounded[at] - made->state[at]);
-            variance[j] += square(c_.scale) * (square(reader[i]) * made->variance[at] +
-                                               of_query * square(made->state[at]));
+            drift[j] += r * (y[j] - x[j]);
+            variance[j] += scale * (square(r) * of_x[j] + of_query * square(x[j]));
         }
     }
     for (std::size_t j = 0; j < d_v; ++j)
@@ -297,8 +308,8 @@ void Candidate::add_noise_of_states(const QueryRow& q, double* variance) {
     // Chunks round the products of queries and keys.
     for (std::size_t s = token + 1; s-- > 0;) {
         const double product = c_.scale * type.unit * inner_product(reader.data(), keys.at(s), d_k);
-        for (std::size_t j = 0; j < d_v; ++j)
-            variance[j] += square(product * made->update[s * d_v + j]);
+        const double* const update = &made->update[s * d_v];
+        for (std::size_t j = 0; j < d_v; ++j) variance[j] += square(product * update[j]);
         for (std::size_t i = 0; i < d_k; ++i) reader[i] *= made->decay_at(s, i);
     }
 }
