@@ -10,8 +10,7 @@
 namespace attn::io::rows_deepseek4 {
 namespace {
 
-constexpr std::string_view sliding = "sliding_attention", sparse = "compressed_sparse_attention",
-                           heavy = "heavily_compressed_attention";
+constexpr std::string_view sliding = "sliding_attention", sparse = "compressed_sparse_attention";
 
 /// The index in layer_types.
 std::size_t attention_type(const BlockReader& reader, std::size_t layer) {
