@@ -11,7 +11,6 @@
 #include "cli/request/request_builder.hpp"
 #include "core/base/error.hpp"
 #include "core/base/memory.hpp"
-#include "core/layer/heads.hpp"
 #include "core/layer/layer.hpp"
 #include "core/layer/stages.hpp"
 

@@ -5,7 +5,6 @@
 #include <utility>
 #include <vector>
 
-#include "core/layer/heads.hpp"
 #include "core/layer/stages.hpp"
 #include "core/operator/merge.hpp"
 #include "core/operator/recorder.hpp"

@@ -5,8 +5,8 @@
 #include <string_view>
 
 #include "cli/request/request.hpp"
-#include "core/base/bytes_text.hpp"
 #include "core/base/error.hpp"
+#include "core/base/memory.hpp"
 #include "core/operator/arrays.hpp"
 #include "core/operator/mask.hpp"
 #include "io/file/output.hpp"

@@ -15,7 +15,7 @@
 #include "cli/question/question.hpp"
 #include "cli/request/request.hpp"
 #include "core/base/thread_pool.hpp"
-#include "core/layer/cost.hpp"
+#include "core/layer/layer.hpp"
 #include "core/layer/result.hpp"
 #include "core/plan/plan.hpp"
 #include "io/file/output.hpp"

@@ -11,7 +11,6 @@
 #include "core/base/error.hpp"
 #include "core/base/memory.hpp"
 #include "core/layer/embedding.hpp"
-#include "core/plan/drawn_input.hpp"
 #include "io/file/source.hpp"
 #include "io/plot/text_line.hpp"
 #include "io/read/examples.hpp"

@@ -15,7 +15,7 @@
 
 #include "cli/request/request.hpp"
 #include "core/base/error.hpp"
-#include "io/file/missing_file.hpp"
+#include "io/file/access.hpp"
 #include "io/file/source.hpp"
 #include "io/file/temporary.hpp"
 

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/base/dtype.hpp"
-
 namespace attn {
 namespace {
 

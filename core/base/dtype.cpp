@@ -1,8 +1,6 @@
 #include "core/base/dtype.hpp"
 
 #include <algorithm>
-#include <cmath>
-#include <limits>
 
 #include "core/base/low_precision.hpp"
 

@@ -11,52 +11,12 @@
 #include <limits>
 #include <new>
 
-#include "core/base/bytes_text.hpp"
 #include "core/base/error.hpp"
 
 namespace attn {
 namespace {
 
 thread_local std::size_t sharers = 1;
-
-}  // namespace
-
-std::string bytes_in_words(double bytes) {
-    std::array<char, 32> text{};
-    if (bytes < 0x1p20)
-        std::snprintf(text.data(), text.size(), "%.0f bytes", bytes);
-    else if (bytes < 0x1p30)
-        std::snprintf(text.data(), text.size(), "%.0f MiB", bytes / 0x1p20);
-    else
-        std::snprintf(text.data(), text.size(), "%.3g GiB", bytes / 0x1p30);
-    return text.data();
-}
-
-void require_memory(double bytes, const std::string& where, const std::string& purpose,
-                    double processes) {
-    if (bytes <= unchecked_memory) return;
-    const double need = processes * (bytes + unchecked_memory);
-    const MemoryLimit limit = memory_limit(processes);
-    if (need > limit.bytes)
-        throw SettingError(ErrorKind::input, where,
-                           purpose + " needs about " + bytes_in_words(need) + " of memory; " +
-                               limit.words + " " + bytes_in_words(limit.bytes));
-    if (need > limit.bytes / static_cast<double>(sharers)) throw BeyondShare();
-}
-
-MemoryShare::MemoryShare(std::size_t parts) {
-    sharers = parts;
-}
-
-MemoryShare::~MemoryShare() {
-    sharers = 1;
-}
-
-bool MemoryShare::is_part() {
-    return sharers != 1;
-}
-
-namespace {
 
 constexpr std::size_t cache_line = 64, large_page = std::size_t{1} << 21;
 
@@ -78,6 +38,40 @@ std::align_val_t alignment_of(std::size_t bytes) {
 }
 
 }  // namespace
+
+std::string bytes_in_words(double bytes) {
+    std::array<char, 32> text{};
+    if (bytes < 0x1p20)
+        std::snprintf(text.data(), text.size(), "%.0f bytes", bytes);
+    else if (bytes < 0x1p30)
+        std::snprintf(text.data(), text.size(), "%.0f MiB", bytes / 0x1p20);
+    else
+        std::snprintf(text.data(), text.size(), "%.3g GiB", bytes / 0x1p30);
+    return text.data();
+}
+
+void require_memory(double bytes, const std::string& where, const std::string& purpose,
+                    double processes) {
+    if (bytes <= unchecked_memory) return;
+    const double need = processes * (bytes + unchecked_memory);
+    const MemoryLimit limit = memory_limit(processes);
+    if (need > limit.bytes)
+        throw SettingError(ErrorKind::input, where, purpose, " needs about ", bytes_in_words(need),
+                           " of memory; ", limit.words, " ", bytes_in_words(limit.bytes));
+    if (need > limit.bytes / static_cast<double>(sharers)) throw BeyondShare();
+}
+
+MemoryShare::MemoryShare(std::size_t parts) {
+    sharers = parts;
+}
+
+MemoryShare::~MemoryShare() {
+    sharers = 1;
+}
+
+bool MemoryShare::is_part() {
+    return sharers != 1;
+}
 
 MemoryMeter::MemoryMeter(Run run) : run_(run) {
     current_meter = this;

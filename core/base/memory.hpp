@@ -121,4 +121,7 @@ private:
     std::size_t count_ = 0;
 };
 
+/// "512 MiB", "1.5 GiB".
+std::string bytes_in_words(double bytes);
+
 }  // namespace attn

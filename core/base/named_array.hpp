@@ -1,7 +1,6 @@
 // Arrays with a name and named axes, complete or computed while they are read.
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -11,6 +10,7 @@
 #include <variant>
 #include <vector>
 
+#include "core/base/names.hpp"
 #include "core/base/tensor.hpp"
 
 namespace attn {
@@ -39,9 +39,7 @@ struct NamedArray {
 
 /// The first array with this name, or null.
 inline const NamedArray* array_named(std::string_view name, std::span<const NamedArray> arrays) {
-    const auto found = std::find_if(arrays.begin(), arrays.end(),
-                                    [&](const NamedArray& array) { return array.name == name; });
-    return found == arrays.end() ? nullptr : &*found;
+    return find_row(arrays, &NamedArray::name, name);
 }
 
 /// Passes the elements on in pieces in row-major order, each an Array of their type: all values, or

@@ -1,12 +1,10 @@
 #include "core/base/thread_pool.hpp"
 
-#include <atomic>
 #include <cstdint>
 #include <exception>
 #include <mutex>
 #include <thread>
 #include <utility>
-#include <vector>
 
 #include "core/base/threads.hpp"
 

@@ -1,7 +1,5 @@
 #include "core/base/torch_random.hpp"
 
-#include <array>
-#include <cmath>
 #include <numbers>
 
 namespace attn {

@@ -3,12 +3,10 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
-#include <limits>
 #include <span>
 
 #include "core/kernels/dispatch.hpp"
 #include "core/operator/score_steps.hpp"
-#include "core/operator/softmax.hpp"
 
 namespace attn {
 namespace {

@@ -9,7 +9,7 @@
 #include "core/base/thread_pool.hpp"
 #include "core/fused/fused_call.hpp"
 #include "core/kernels/dispatch.hpp"
-#include "core/operator/softmax.hpp"
+#include "core/operator/attention.hpp"
 
 namespace attn {
 namespace {

@@ -1,4 +1,4 @@
-#include "core/fused/project_fused.hpp"
+#include "core/fused/attend_fused.hpp"
 
 #include <algorithm>
 #include <array>

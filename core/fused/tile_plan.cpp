@@ -7,22 +7,6 @@ namespace attn {
 using kernels::block_keys;
 using kernels::Strip;
 
-std::size_t TileGrid::query_blocks() const {
-    return (sizes.queries + queries_per_tile() - 1) / queries_per_tile();
-}
-
-std::size_t TileGrid::tiles() const {
-    return sizes.batch * (sizes.heads / heads_per_tile) * query_blocks() * splits;
-}
-
-std::size_t TileGrid::items_per_head() const {
-    return (query_blocks() * splits + tiles_per_item - 1) / tiles_per_item;
-}
-
-std::size_t TileGrid::items() const {
-    return sizes.batch * (sizes.heads / heads_per_tile) * items_per_head();
-}
-
 TileRange TileGrid::tiles_of(std::size_t item) const {
     const std::size_t of_head = item % items_per_head() * tiles_per_item;
     return {item / items_per_head() * query_blocks() * splits + of_head,

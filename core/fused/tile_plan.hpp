@@ -50,8 +50,12 @@ struct TileGrid {
     std::size_t tiles_per_item =
         1;  ///< tiles of one head that are one item of work; splits is 1 then
 
-    std::size_t tiles() const;
-    std::size_t items() const;
+    std::size_t tiles() const {
+        return sizes.batch * (sizes.heads / heads_per_tile) * query_blocks() * splits;
+    }
+    std::size_t items() const {
+        return sizes.batch * (sizes.heads / heads_per_tile) * items_per_head();
+    }
     TileRange tiles_of(std::size_t item) const;
     /// Unless rows must be in order, the last queries of a head come first: with a causal mask they
     /// attend to the most keys, and large tiles at the end would leave threads idle.
@@ -63,8 +67,12 @@ struct TileGrid {
 
 private:
     std::size_t queries_per_tile() const { return lanes / heads_per_tile; }
-    std::size_t query_blocks() const;
-    std::size_t items_per_head() const;
+    std::size_t query_blocks() const {
+        return (sizes.queries + queries_per_tile() - 1) / queries_per_tile();
+    }
+    std::size_t items_per_head() const {
+        return (query_blocks() * splits + tiles_per_item - 1) / tiles_per_item;
+    }
 };
 
 /// The strips of one tile, see kernels::Strip. Blocks of keys that are masked for all lanes are

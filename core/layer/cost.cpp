@@ -1,4 +1,3 @@
-#include "core/layer/cost.hpp"
 
 #include <algorithm>
 #include <string>

@@ -1,4 +1,5 @@
-// Text to token vectors: the notebooks' vocabulary and nn.Embedding.
+// Inputs of the notebooks: texts as token vectors, of their vocabulary and nn.Embedding, and
+// torch.rand and torch.randn.
 #pragma once
 
 #include <cstdint>
@@ -30,5 +31,12 @@ Words split_words(std::string_view text);
 /// that type.
 RealArray embed(std::span<const std::int64_t> ids, std::uint64_t vocab_size,
                 std::uint64_t embed_dim, const Seed& seed, Dtype dtype);
+
+/// torch.rand(shape) or torch.randn(shape) in the settings' dtype, after manual_seed(seed) and
+/// rng_skip draws. The settings have a shape.
+RealArray draw_input(const Settings& settings);
+
+/// The 32-bit draws of that input; 0 if the settings have no shape. The parameters' follow them.
+std::uint64_t draws_of_input(const Settings& settings);
 
 }  // namespace attn

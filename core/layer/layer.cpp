@@ -7,12 +7,11 @@
 #include <utility>
 
 #include "core/base/torch_random.hpp"
-#include "core/layer/heads.hpp"
+#include "core/layer/embedding.hpp"
 #include "core/layer/mask_rows.hpp"
 #include "core/layer/stages.hpp"
 #include "core/operator/recorder.hpp"
 #include "core/plan/backend.hpp"
-#include "core/plan/drawn_input.hpp"
 
 namespace attn {
 namespace {

@@ -1,13 +1,9 @@
 #include "core/layer/stages.hpp"
 
-#include <algorithm>
 #include <array>
-#include <span>
-#include <utility>
 #include <vector>
 
 #include "core/base/torch_math.hpp"
-#include "core/layer/heads.hpp"
 #include "core/operator/rope.hpp"
 #include "core/plan/backend.hpp"
 

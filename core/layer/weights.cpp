@@ -2,8 +2,6 @@
 
 #include <span>
 
-#include "core/base/initialisers.hpp"
-
 namespace attn {
 namespace {
 

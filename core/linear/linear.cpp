@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "core/base/memory.hpp"
-#include "core/base/thread_pool.hpp"
 #include "core/linear/recurrence.hpp"
 
 namespace attn {

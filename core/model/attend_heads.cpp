@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "core/base/error.hpp"
-#include "core/layer/cost.hpp"
 #include "core/layer/layer.hpp"
 #include "core/layer/mask_rows.hpp"
 #include "core/model/run_block.hpp"

@@ -31,8 +31,8 @@ void add_row(const Parameter& table, std::size_t row, double scale, T* out, std:
     if (table->shape().size() != 2 || table->shape()[1] != width)
         throw SettingError(
             ErrorKind::input, what,
-            "the model's table does not have the width of the hidden states; expected " +
-                std::to_string(width) + " columns");
+            "the model's table does not have the width of the hidden states; expected ", width,
+            " columns");
     if (row >= table->shape()[0]) throw outside(what, row, table->shape()[0]);
     std::vector<T> values(width);
     table->read(row * width, width, values.data());
@@ -68,10 +68,9 @@ void add_tables(const EmbeddingSpec& spec, std::uint64_t segment, std::int64_t p
     if (spec.position_row != nullptr && position >= 0) {
         const std::vector<double> added = spec.position_row(static_cast<std::size_t>(position));
         if (added.size() != width)
-            throw SettingError(ErrorKind::input, "position_ids",
-                               "the position embedding has " + std::to_string(added.size()) +
-                                   " columns, by the model's config.json; expected " +
-                                   std::to_string(width));
+            throw SettingError(ErrorKind::input, "position_ids", "the position embedding has ",
+                               added.size(), " columns, by the model's config.json; expected ",
+                               width);
         for (std::size_t i = 0; i < width; ++i) row[i] += static_cast<T>(added[i]);
     }
     for (const Parameter& table : spec.first_rows) add_row(table, 0, 1, row, width, "token_ids");
@@ -93,9 +92,8 @@ void check_length(const EmbeddingSpec& spec, std::int64_t position, std::size_t 
 void replace_token(const ReplacedToken& part, const std::vector<std::uint64_t>& ids, States& x) {
     const std::size_t width = x.columns();
     if (part.vector->size() != width)
-        throw SettingError(ErrorKind::input, "model",
-                           "the vector of a token has " + std::to_string(part.vector->size()) +
-                               " elements; expected " + std::to_string(width));
+        throw SettingError(ErrorKind::input, "model", "the vector of a token has ",
+                           part.vector->size(), " elements; expected ", width);
     numbers_of(x)([&](auto* values) {
         for (std::size_t t = 0; t < ids.size(); ++t)
             if (ids[t] == part.id) part.vector->read(0, width, values + t * width);

@@ -5,10 +5,10 @@
 #include <utility>
 
 #include "core/base/error.hpp"
+#include "core/base/names.hpp"
 #include "core/model/run_block.hpp"
 
 namespace attn {
-
 namespace {
 
 double gelu(double x) {
@@ -63,30 +63,6 @@ constexpr Activation activation_rows[] = {
     {"sqrtsoftplus", [](double x) { return std::sqrt(softplus(x)); }},
 };
 
-}  // namespace
-
-std::span<const Activation> activations() {
-    return activation_rows;
-}
-
-const Activation* find_activation(std::string_view name) {
-    const auto found = std::find_if(std::begin(activation_rows), std::end(activation_rows),
-                                    [&](const Activation& row) { return row.name == name; });
-    return found == std::end(activation_rows) ? nullptr : &*found;
-}
-
-double sigmoid(double x) {
-    return 1 / (1 + std::exp(-x));
-}
-double silu(double x) {
-    return x * sigmoid(x);
-}
-double softplus(double x) {
-    return x > 20 ? x : std::log1p(std::exp(x));
-}
-
-namespace {
-
 double activate(const FeedForward& part, double x) {
     if (part.alpha != 0) return x * sigmoid(part.alpha * x);
     if (part.activation_numbers.empty()) return part.activation->of(x);
@@ -126,6 +102,24 @@ void make_sparse(double z, States& gate) {
 }
 
 }  // namespace
+
+std::span<const Activation> activations() {
+    return activation_rows;
+}
+
+const Activation* find_activation(std::string_view name) {
+    return find_row(activation_rows, &Activation::name, name);
+}
+
+double sigmoid(double x) {
+    return 1 / (1 + std::exp(-x));
+}
+double silu(double x) {
+    return x * sigmoid(x);
+}
+double softplus(double x) {
+    return x > 20 ? x : std::log1p(std::exp(x));
+}
 
 States run_feed_forward(const Compute& compute, const FeedForward& part, const States& x) {
     States up = apply(compute, part.up, x);

@@ -239,26 +239,24 @@ States attend(BlockRun& run, const CompressedAttention& own, const States& x) {
 Experts by_ids(const BlockRun& run, const HyperBlock& part) {
     if (part.experts_of_ids == nullptr) return part.ffn;
     if (run.token_ids.empty())
-        throw SettingError(ErrorKind::usage, "hidden_states",
-                           "layer " + std::to_string(run.block.layer) +
-                               " chooses experts by token id; expected token ids");
+        throw SettingError(ErrorKind::usage, "hidden_states", "layer ", run.block.layer,
+                           " chooses experts by token id; expected token ids");
     Experts experts = part.ffn;
     if (is_dry_run()) return experts;
     const std::size_t chosen = experts.chosen;
     std::vector<double> row(chosen);
     for (const std::uint64_t id : run.token_ids) {
         if (id >= part.experts_of_ids->shape()[0])
-            throw SettingError(ErrorKind::input, "token_ids",
-                               "token id " + std::to_string(id) +
-                                   " is outside the table of experts (0 to " +
-                                   std::to_string(part.experts_of_ids->shape()[0] - 1) + ")");
+            throw SettingError(ErrorKind::input, "token_ids", "token id ", id,
+                               " is outside the table of experts (0 to ",
+                               part.experts_of_ids->shape()[0] - 1, ")");
         part.experts_of_ids->read(static_cast<std::size_t>(id) * chosen, chosen, row.data());
         std::vector<std::size_t>& own = experts.by_token.emplace_back();
         for (const double expert : row) {
             if (!(expert >= 0) || expert >= static_cast<double>(experts.count))
                 throw SettingError(ErrorKind::input, "tid2eid",
-                                   "names an expert that the layer does not have; expected 0 to " +
-                                       std::to_string(experts.count - 1));
+                                   "names an expert that the layer does not have; expected 0 to ",
+                                   experts.count - 1);
             own.push_back(static_cast<std::size_t>(expert));
         }
     }
@@ -270,10 +268,8 @@ Experts by_ids(const BlockRun& run, const HyperBlock& part) {
 States run_part(BlockRun& run, const HyperBlock& part, const States& x) {
     const Compute& compute = run.compute;
     if (x.depth() != part.attention_streams.streams)
-        throw SettingError(ErrorKind::usage, "hidden_states",
-                           "layer " + std::to_string(run.block.layer) + " has " +
-                               std::to_string(part.attention_streams.streams) +
-                               " streams; expected token ids");
+        throw SettingError(ErrorKind::usage, "hidden_states", "layer ", run.block.layer, " has ",
+                           part.attention_streams.streams, " streams; expected token ids");
     Connected at = connect(compute, part.attention_streams, x);
     States y =
         attend(run, part.attention, normed(compute, part.attention_norm, std::move(at.input)));

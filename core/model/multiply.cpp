@@ -6,7 +6,7 @@
 
 #include "core/base/memory.hpp"
 #include "core/base/thread_pool.hpp"
-#include "core/fused/project_fused.hpp"
+#include "core/fused/attend_fused.hpp"
 #include "core/kernels/dispatch.hpp"
 #include "core/model/products.hpp"
 

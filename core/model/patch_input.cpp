@@ -118,47 +118,6 @@ States rows_of(const std::vector<double>& table, Dtype dtype, std::size_t width)
     return x;
 }
 
-}  // namespace
-
-std::vector<std::size_t> shape_without_batch(const RealArray& array, std::size_t rank) {
-    std::vector<std::size_t> shape = array.shape();
-    if (shape.size() == rank + 1 && shape[0] == 1) shape.erase(shape.begin());
-    if (shape.size() != rank)
-        fail(rank == 2 ? "input_values" : "pixel_values", "shape ", shape_text(array.shape()),
-             "; expected ", rank, " axes");
-    return shape;
-}
-
-States run_input(const Compute& compute, const PatchInput& spec, const ModelInput& input,
-                 Dtype dtype) {
-    check_tables(spec);
-    Grid grid{};
-    bool is_square = true;
-    const std::size_t width = spec.width;
-    States x = apply(compute, spec.map, patches_of(spec, input, dtype, grid, is_square));
-    std::vector<double> first;
-    for (const Parameter& token : spec.tokens) {
-        const std::vector<double> row = elements_of(token);
-        first.insert(first.end(), row.begin(), row.end());
-    }
-    States tokens = rows_of(first, dtype, width);
-    if (spec.positions != nullptr) {
-        const std::vector<double> table = elements_of(spec.positions);
-        const std::size_t before = tokens.rows();
-        const std::vector<double> own = positions_of(spec, table, before, grid, is_square);
-        // Patches beyond the grid have the first one's position.
-        const auto round = row_of(dtype).round;
-        map(tokens, [&](double value, std::size_t i) { return value + round(table[i]); });
-        map(x, [&](double value, std::size_t i) {
-            return value + round(own[i < own.size() ? i : i % width]);
-        });
-    }
-    x = joined(1, tokens, joined(1, rows_of(elements_of(spec.registers), dtype, width), x));
-    return normed(compute, spec.norm, std::move(x));
-}
-
-namespace {
-
 struct Tap {
     std::size_t from = 0;
     double weight = 0;
@@ -212,6 +171,43 @@ std::vector<std::vector<Tap>> taps_of(std::size_t length, std::size_t new_length
 }
 
 }  // namespace
+
+std::vector<std::size_t> shape_without_batch(const RealArray& array, std::size_t rank) {
+    std::vector<std::size_t> shape = array.shape();
+    if (shape.size() == rank + 1 && shape[0] == 1) shape.erase(shape.begin());
+    if (shape.size() != rank)
+        fail(rank == 2 ? "input_values" : "pixel_values", "shape ", shape_text(array.shape()),
+             "; expected ", rank, " axes");
+    return shape;
+}
+
+States run_input(const Compute& compute, const PatchInput& spec, const ModelInput& input,
+                 Dtype dtype) {
+    check_tables(spec);
+    Grid grid{};
+    bool is_square = true;
+    const std::size_t width = spec.width;
+    States x = apply(compute, spec.map, patches_of(spec, input, dtype, grid, is_square));
+    std::vector<double> first;
+    for (const Parameter& token : spec.tokens) {
+        const std::vector<double> row = elements_of(token);
+        first.insert(first.end(), row.begin(), row.end());
+    }
+    States tokens = rows_of(first, dtype, width);
+    if (spec.positions != nullptr) {
+        const std::vector<double> table = elements_of(spec.positions);
+        const std::size_t before = tokens.rows();
+        const std::vector<double> own = positions_of(spec, table, before, grid, is_square);
+        // Patches beyond the grid have the first one's position.
+        const auto round = row_of(dtype).round;
+        map(tokens, [&](double value, std::size_t i) { return value + round(table[i]); });
+        map(x, [&](double value, std::size_t i) {
+            return value + round(own[i < own.size() ? i : i % width]);
+        });
+    }
+    x = joined(1, tokens, joined(1, rows_of(elements_of(spec.registers), dtype, width), x));
+    return normed(compute, spec.norm, std::move(x));
+}
 
 std::vector<double> resized(const std::vector<double>& table, std::size_t rows, std::size_t columns,
                             std::size_t new_rows, std::size_t new_columns, Resize kind) {

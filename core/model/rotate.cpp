@@ -17,10 +17,9 @@ void angles_at(const Rotation& rotation, double position, std::vector<double>& c
     if (table != nullptr) {
         const auto row = static_cast<std::size_t>(position);
         if ((row + 1) * pairs * 2 > table->size())
-            throw SettingError(ErrorKind::input, "position_ids",
-                               "position " + std::to_string(row) +
-                                   " is outside the model's table of angles (0 to " +
-                                   std::to_string(table->size() / (2 * pairs) - 1) + ")");
+            throw SettingError(ErrorKind::input, "position_ids", "position ", row,
+                               " is outside the model's table of angles (0 to ",
+                               table->size() / (2 * pairs) - 1, ")");
         for (std::size_t i = 0; i < pairs; ++i) {
             cosine[i] = (*table)[(row * pairs + i) * 2];
             sine[i] = (*table)[(row * pairs + i) * 2 + 1];
@@ -40,10 +39,8 @@ void rotate(const Rotation& rotation, const std::vector<double>& positions, Stat
             bool backwards) {
     const std::size_t pairs = rotation.frequencies.size(), tokens = x.rows(), d = x.columns();
     if (rotation.first + 2 * pairs > d)
-        throw Error(ErrorKind::input, "model",
-                    "the rotary embedding rotates " + std::to_string(2 * pairs) +
-                        " columns; expected at most " + std::to_string(d) +
-                        ", the width of a head");
+        throw Error(ErrorKind::input, "model", "the rotary embedding rotates ", 2 * pairs,
+                    " columns; expected at most ", d, ", the width of a head");
     std::vector<double> cosine(pairs), sine(pairs);
     numbers_of(x)([&]<class T>(T* values) {
         for (std::size_t t = 0; t < tokens; ++t) {

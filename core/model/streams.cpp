@@ -15,9 +15,8 @@ namespace {
 /// The layer's input, (1, tokens, width).
 States input_of(const BlockRun& run, const LayerInput& part) {
     if (run.embedding == nullptr || run.token_ids.empty())
-        throw SettingError(ErrorKind::usage, "hidden_states",
-                           "layer " + std::to_string(run.block.layer) +
-                               " has an input for each token id; expected token ids");
+        throw SettingError(ErrorKind::usage, "hidden_states", "layer ", run.block.layer,
+                           " has an input for each token id; expected token ids");
     const std::size_t rows = part.table->shape()[0], all = part.table->shape()[1];
     States y = apply(run.compute, part.projection, *run.embedding);
     const double of_width = 1 / std::sqrt(static_cast<double>(part.projection.d_in)),
@@ -29,10 +28,9 @@ States input_of(const BlockRun& run, const LayerInput& part) {
         for (std::uint64_t id : run.token_ids) {
             if (id >= rows) {
                 if (!part.first_if_beyond)
-                    throw SettingError(ErrorKind::input, "token_ids",
-                                       "token id " + std::to_string(id) +
-                                           " is outside the table of per-layer inputs (0 to " +
-                                           std::to_string(rows - 1) + ")");
+                    throw SettingError(ErrorKind::input, "token_ids", "token id ", id,
+                                       " is outside the table of per-layer inputs (0 to ", rows - 1,
+                                       ")");
                 id = 0;
             }
             part.table->read(static_cast<std::size_t>(id) * all + part.first, part.width,
@@ -112,9 +110,8 @@ States run_part(BlockRun& run, const StreamsBlock& part, const States& x) {
     const Compute& compute = run.compute;
     const std::size_t streams = part.streams, width = x.columns(), count = x.rows() * width;
     if (x.depth() != streams)
-        throw SettingError(ErrorKind::usage, "hidden_states",
-                           "layer " + std::to_string(run.block.layer) + " has " +
-                               std::to_string(streams) + " streams; expected token ids");
+        throw SettingError(ErrorKind::usage, "hidden_states", "layer ", run.block.layer, " has ",
+                           streams, " streams; expected token ids");
     States predicted = predict(compute, part, x);
     const States active = slice(predicted, 0, part.active, 1);
     const States y = normed(compute, part.attention_norm, active);

@@ -8,7 +8,7 @@
 #include <span>
 #include <vector>
 
-#include "core/operator/softmax.hpp"
+#include "core/operator/attention.hpp"
 
 namespace attn {
 

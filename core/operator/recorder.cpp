@@ -1,12 +1,11 @@
 #include "core/operator/recorder.hpp"
 
 #include <algorithm>
-#include <span>
 #include <string>
 #include <utility>
 
 #include "core/base/layout.hpp"
-#include "core/base/torch_sum.hpp"
+#include "core/base/torch_math.hpp"
 
 namespace attn {
 namespace {

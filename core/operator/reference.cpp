@@ -12,12 +12,10 @@
 #include <xtensor/xnoalias.hpp>
 
 #include "core/base/torch_math.hpp"
-#include "core/base/torch_sum.hpp"
 #include "core/operator/attention.hpp"
 #include "core/operator/merge.hpp"
 #include "core/operator/row_statistics.hpp"
 #include "core/operator/score_steps.hpp"
-#include "core/operator/softmax.hpp"
 
 namespace attn {
 namespace {

@@ -2,10 +2,7 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <cstdlib>
-
-#include "core/operator/softmax.hpp"
 
 namespace attn {
 namespace {
@@ -70,14 +67,6 @@ void RowSums::finish(std::optional<double> sink) {
     const double above = sink.value_or(-std::numeric_limits<double>::infinity()) - peak;
     log_denominator =
         above > 0 ? above + std::log1p(sum * std::exp(-above)) : std::log(sum + std::exp(above));
-}
-
-double RowSums::factor() const {
-    return std::exp(-log_denominator);
-}
-
-double RowSums::weight_of(double score) const {
-    return std::exp(score - peak - log_denominator);
 }
 
 void TopKeys::reserve(std::size_t rows, std::size_t capacity) {

@@ -37,8 +37,8 @@ struct RowSums {
     void finish(std::optional<double> sink);
 
     /// The factor of e^(score - peak) in a weight.
-    double factor() const;
-    double weight_of(double score) const;
+    double factor() const { return std::exp(-log_denominator); }
+    double weight_of(double score) const { return std::exp(score - peak - log_denominator); }
 };
 
 /// The largest scores of a row and their keys. The first of equal scores is the larger, and, as for

@@ -1,4 +1,4 @@
-#include "core/operator/softmax.hpp"
+#include "core/operator/attention.hpp"
 
 #include <algorithm>
 #include <cmath>

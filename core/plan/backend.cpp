@@ -1,14 +1,11 @@
 // A new fused kernel is a row of kernels/dispatch.cpp.
 #include "core/plan/backend.hpp"
 
-#include <algorithm>
-#include <array>
 #include <memory>
 #include <utility>
 #include <vector>
 
 #include "core/fused/attend_fused.hpp"
-#include "core/fused/project_fused.hpp"
 #include "core/kernels/dispatch.hpp"
 #include "core/linear/linear.hpp"
 #include "core/plan/resolve.hpp"

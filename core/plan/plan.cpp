@@ -1,9 +1,7 @@
 #include "core/plan/plan.hpp"
 
-#include <algorithm>
 #include <cmath>
 #include <limits>
-#include <string>
 #include <utility>
 
 #include "core/plan/backend.hpp"
@@ -232,6 +230,27 @@ unsigned needs_met(const Settings& s, const OperandShapes& operands, bool is_lay
     return met;
 }
 
+/// The axes of an operand. Masks broadcast from the last axes on; a gate may lack its columns.
+std::vector<std::string_view> operand_axes(const Plan& plan, const ArrayRow& array) {
+    const std::size_t rank = plan.operand_shape(array).size();
+    const bool has_columns_of_heads = array.axes[2] != Axis::past_len &&
+                                      array.name != "past_state" && (plan.projects || plan.packed);
+    std::vector<std::string_view> all, own;
+    for (Axis axis : array.axes) {
+        if (axis == Axis::none) continue;
+        all.push_back(axis_name(axis));
+        const bool is_left_out =
+            (axis == Axis::batch && !plan.shown.batched) ||
+            (axis == Axis::cache_heads && (!plan.shown.with_heads || has_columns_of_heads));
+        if (!is_left_out) own.push_back(all.back());
+    }
+    const bool is_gate = array.name == "decay" || array.name == "beta";
+    if (is_gate && own.size() == rank + 1) own.pop_back();
+    const bool is_mask = array.axes[3] == Axis::kv_len;
+    if (own.size() == rank && !is_mask) return own;
+    return {all.end() - static_cast<std::ptrdiff_t>(rank), all.end()};
+}
+
 }  // namespace
 
 // The order of checks decides which of several errors is reported.
@@ -316,31 +335,6 @@ const Shape& Plan::operand_shape(const ArrayRow& array) const {
     while (row->array != array.name) ++row;
     return operands.*row->shape;
 }
-
-namespace {
-
-/// The axes of an operand. Masks broadcast from the last axes on; a gate may lack its columns.
-std::vector<std::string_view> operand_axes(const Plan& plan, const ArrayRow& array) {
-    const std::size_t rank = plan.operand_shape(array).size();
-    const bool has_columns_of_heads = array.axes[2] != Axis::past_len &&
-                                      array.name != "past_state" && (plan.projects || plan.packed);
-    std::vector<std::string_view> all, own;
-    for (Axis axis : array.axes) {
-        if (axis == Axis::none) continue;
-        all.push_back(axis_name(axis));
-        const bool is_left_out =
-            (axis == Axis::batch && !plan.shown.batched) ||
-            (axis == Axis::cache_heads && (!plan.shown.with_heads || has_columns_of_heads));
-        if (!is_left_out) own.push_back(all.back());
-    }
-    const bool is_gate = array.name == "decay" || array.name == "beta";
-    if (is_gate && own.size() == rank + 1) own.pop_back();
-    const bool is_mask = array.axes[3] == Axis::kv_len;
-    if (own.size() == rank && !is_mask) return own;
-    return {all.end() - static_cast<std::ptrdiff_t>(rank), all.end()};
-}
-
-}  // namespace
 
 std::vector<std::string_view> Plan::axes_of(ArrayId array) const {
     if (array.row().is_operand()) return operand_axes(*this, array.row());

@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -17,8 +16,6 @@
 #include <utility>
 #include <vector>
 
-#include "core/base/error.hpp"
-#include "io/file/missing_file.hpp"
 #include "io/file/path.hpp"
 #include "io/file/source.hpp"
 #include "io/text/number_text.hpp"

@@ -12,11 +12,9 @@
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
-#include <string>
 #include <utility>
 
 #include "core/base/error.hpp"
-#include "io/file/access.hpp"
 #include "io/file/temporary.hpp"
 
 namespace attn::io {

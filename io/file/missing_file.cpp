@@ -1,4 +1,4 @@
-#include "io/file/missing_file.hpp"
+#include "io/file/access.hpp"
 
 #include <algorithm>
 #include <filesystem>

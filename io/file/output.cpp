@@ -13,10 +13,8 @@
 #include <cstdlib>
 #include <cstring>
 #include <memory>
-#include <utility>
 
 #include "core/base/error.hpp"
-#include "io/file/access.hpp"
 
 namespace attn::io {
 namespace {

@@ -32,10 +32,6 @@ ProgressLine::~ProgressLine() {
     if (shown_) std::fputs(end_ == End::clear ? "\r\033[K" : "\n", stderr);
 }
 
-bool ProgressLine::is_due() const {
-    return on_terminal_ && Clock::now() >= next_;
-}
-
 void ProgressLine::write(const std::string& text) {
     std::fprintf(stderr, "\r\033[K%s", text.c_str());  // to the line start, then clears it
     std::fflush(stderr);

@@ -34,7 +34,7 @@ public:
     }
 
 private:
-    bool is_due() const;
+    bool is_due() const { return on_terminal_ && Clock::now() >= next_; }
     void write(const std::string& text);
 
     using Clock = std::chrono::steady_clock;

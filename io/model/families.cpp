@@ -7,6 +7,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "core/base/names.hpp"
 #include "core/model/attention_part.hpp"
 #include "io/read/json_document.hpp"
 
@@ -112,9 +113,7 @@ const std::vector<Family>& all_families() {
 }
 
 const Family* find_family(std::string_view name) {
-    for (const Family& family : all_families())
-        if (family.name == name) return &family;
-    return nullptr;
+    return find_row(all_families(), &Family::name, name);
 }
 
 const Family* family_of_type(std::string_view model_type) {

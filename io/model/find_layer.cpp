@@ -152,14 +152,6 @@ std::string ModelLayer::full(std::string_view name, std::size_t head) const {
     return prefix + with_number(names->layer, filled) + std::string(name);
 }
 
-std::string ModelLayer::full_out(std::string_view name) const {
-    return names->is_wrapper ? prefix + std::string(name) : full(name);
-}
-
-std::string ModelLayer::full_outside(std::string_view name) const {
-    return prefix + with_number(name, number.value_or(0));
-}
-
 void check_layout(const ArrayFile& file, std::optional<bool> wanted, bool in_out) {
     if (wanted.value_or(in_out) != in_out)
         throw SettingError(ErrorKind::usage, "weights_layout", "the names in ", file.name, " mean ",

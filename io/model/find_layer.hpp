@@ -39,9 +39,13 @@ struct ModelLayer {
     /// The full name of a tensor of the layer; of head `head` of a wrapper.
     std::string full(std::string_view name, std::size_t head = 0) const;
     /// The full name of a tensor of the output projection; a wrapper has one for all heads.
-    std::string full_out(std::string_view name) const;
+    std::string full_out(std::string_view name) const {
+        return names->is_wrapper ? prefix + std::string(name) : full(name);
+    }
     /// The same for names outside the layer, with '#' as its number.
-    std::string full_outside(std::string_view name) const;
+    std::string full_outside(std::string_view name) const {
+        return prefix + with_number(name, number.value_or(0));
+    }
     /// The module that all tensors of the layer are in.
     std::string module() const { return names->is_wrapper ? prefix : full(""); }
     /// 1, or the number of the wrapper's heads.

@@ -1,13 +1,12 @@
 #include "io/model/loaded_models.hpp"
 
-#include <algorithm>
 #include <variant>
 
 #include <nlohmann/json.hpp>
 
 #include "core/base/error.hpp"
 #include "core/base/memory.hpp"
-#include "io/file/missing_file.hpp"
+#include "io/file/access.hpp"
 #include "io/file/source.hpp"
 #include "io/read/input_formats.hpp"
 #include "io/read/json_document.hpp"

@@ -7,10 +7,8 @@
 #include <array>
 #include <bit>
 #include <cmath>
-#include <cstdint>
 #include <cstdio>
 #include <limits>
-#include <string_view>
 
 namespace attn::io {
 namespace {
@@ -83,38 +81,6 @@ double luminance(const Color& color) {
     };
     return 0.2126 * linear(color.red) + 0.7152 * linear(color.green) + 0.0722 * linear(color.blue);
 }
-
-}  // namespace
-
-std::span<const Color> cell_colors(bool is_diverging) {
-    static const auto sequential = steps_of(viridis_colors, 240),
-                      diverging = steps_of(red_blue_colors, 239);
-    return is_diverging ? diverging : sequential;
-}
-
-Color color_at(double position, bool is_diverging) {
-    const std::span<const Color> colors = cell_colors(is_diverging);
-    const double part = std::clamp(is_diverging ? (position + 1) / 2 : position, 0.0, 1.0);
-    const auto last = static_cast<double>(colors.size() - 1);
-    return colors[static_cast<std::size_t>(std::lround(part * last))];
-}
-
-Color ink_on(const Color& ground) {
-    constexpr double equal_contrast = 0.179;  // with black and with white
-    return luminance(ground) > equal_contrast ? Color{0, 0, 0} : Color{255, 255, 255};
-}
-
-std::string hex_text(const Color& color) {
-    constexpr std::string_view digits = "0123456789abcdef";
-    std::string text = "#";
-    for (std::uint8_t part : {color.red, color.green, color.blue}) {
-        text += digits[part >> 4];
-        text += digits[part & 15];
-    }
-    return text;
-}
-
-namespace {
 
 /// Magnitudes are counted by their exponent and this many bits of the mantissa: to 2 %.
 constexpr int counted_bits = 6, dropped_bits = 52 - counted_bits;
@@ -247,6 +213,34 @@ double part_below(std::vector<double>& values, std::ptrdiff_t parts) {
 
 }  // namespace
 
+std::span<const Color> cell_colors(bool is_diverging) {
+    static const auto sequential = steps_of(viridis_colors, 240),
+                      diverging = steps_of(red_blue_colors, 239);
+    return is_diverging ? diverging : sequential;
+}
+
+Color color_at(double position, bool is_diverging) {
+    const std::span<const Color> colors = cell_colors(is_diverging);
+    const double part = std::clamp(is_diverging ? (position + 1) / 2 : position, 0.0, 1.0);
+    const auto last = static_cast<double>(colors.size() - 1);
+    return colors[static_cast<std::size_t>(std::lround(part * last))];
+}
+
+Color ink_on(const Color& ground) {
+    constexpr double equal_contrast = 0.179;  // with black and with white
+    return luminance(ground) > equal_contrast ? Color{0, 0, 0} : Color{255, 255, 255};
+}
+
+std::string hex_text(const Color& color) {
+    constexpr std::string_view digits = "0123456789abcdef";
+    std::string text = "#";
+    for (std::uint8_t part : {color.red, color.green, color.blue}) {
+        text += digits[part >> 4];
+        text += digits[part & 15];
+    }
+    return text;
+}
+
 std::optional<ColorScale> color_scale_of(std::string_view text) {
     for (const auto& [scale, name] : color_scale_names)
         if (text == name) return scale;
@@ -262,10 +256,6 @@ std::string text_of(const ColorScale& scale) {
 }
 
 Magnitudes::Magnitudes() : counts_(std::size_t{1} << (11 + counted_bits), 0) {}
-
-void Magnitudes::begin_matrix() {
-    begins_.push_back(row_peaks_.size());
-}
 
 void Magnitudes::add_row(const std::vector<double>& cells, bool is_narrow) {
     const double peak = cells.empty() ? 0 : *std::ranges::max_element(cells);

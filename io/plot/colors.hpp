@@ -96,7 +96,7 @@ public:
     Magnitudes();
 
     /// Starts the rows of another matrix.
-    void begin_matrix();
+    void begin_matrix() { begins_.push_back(row_peaks_.size()); }
 
     /// Adds a row with the magnitudes of its visible `cells`. Rows with one visible cell count only
     /// if they are that narrow (`is_narrow`): a query with one visible key has the weight 1 in any

@@ -1,11 +1,8 @@
 #include "io/plot/picture.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <cstdio>
-
-#include "io/plot/text_line.hpp"
 
 namespace attn::io {
 namespace {

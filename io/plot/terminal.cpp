@@ -1,13 +1,10 @@
 #include "io/plot/terminal.hpp"
 
-#include <algorithm>
 #include <cmath>
-#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "io/file/screen.hpp"
-#include "io/plot/colors.hpp"
 #include "io/plot/text_line.hpp"
 #include "io/text/text.hpp"
 #include "io/text/utf8.hpp"

@@ -80,39 +80,6 @@ std::size_t nearest_color(const Color& color, std::size_t first, std::size_t end
     return best;
 }
 
-}  // namespace
-
-std::string color_code(const Color& color, bool ground, ColorDepth depth) {
-    const auto number = [](std::size_t value) { return std::to_string(value); };
-    switch (depth) {
-        case ColorDepth::rgb:
-            return (ground ? "48;2;" : "38;2;") + number(color.red) + ";" + number(color.green) +
-                   ";" + number(color.blue);
-        case ColorDepth::ansi256:
-            return (ground ? "48;5;" : "38;5;") + number(nearest_color(color, 16, 256));
-        case ColorDepth::ansi16: {
-            const std::size_t index = nearest_color(color, 0, 16);
-            return number((ground ? 40 : 30) + index % 8 + (index < 8 ? 0 : 60));
-        }
-        case ColorDepth::none: break;
-    }
-    return {};
-}
-
-Color terminal_color(double position, bool is_diverging, ColorDepth depth) {
-    if (depth != ColorDepth::ansi16) return color_at(position, is_diverging);
-    const std::span<const std::size_t> steps =
-        is_diverging ? std::span<const std::size_t>(blue_to_red) : rising;
-    return palette_color(part_of(steps, is_diverging ? (position + 1) / 2 : position));
-}
-
-std::string_view shade_at(double position, bool is_diverging) {
-    if (!is_diverging) return nearest_shade(shades, position);
-    return nearest_shade(position < 0 ? shades_below : shades_above, std::abs(position));
-}
-
-namespace {
-
 constexpr std::size_t max_numbered = 24;  // the most tokens whose cells show numbers
 constexpr std::size_t widest_terminal_label = 12, shortest_label = 4, widest_cell = 8;
 
@@ -195,6 +162,35 @@ private:
 };
 
 }  // namespace
+
+std::string color_code(const Color& color, bool ground, ColorDepth depth) {
+    const auto number = [](std::size_t value) { return std::to_string(value); };
+    switch (depth) {
+        case ColorDepth::rgb:
+            return (ground ? "48;2;" : "38;2;") + number(color.red) + ";" + number(color.green) +
+                   ";" + number(color.blue);
+        case ColorDepth::ansi256:
+            return (ground ? "48;5;" : "38;5;") + number(nearest_color(color, 16, 256));
+        case ColorDepth::ansi16: {
+            const std::size_t index = nearest_color(color, 0, 16);
+            return number((ground ? 40 : 30) + index % 8 + (index < 8 ? 0 : 60));
+        }
+        case ColorDepth::none: break;
+    }
+    return {};
+}
+
+Color terminal_color(double position, bool is_diverging, ColorDepth depth) {
+    if (depth != ColorDepth::ansi16) return color_at(position, is_diverging);
+    const std::span<const std::size_t> steps =
+        is_diverging ? std::span<const std::size_t>(blue_to_red) : rising;
+    return palette_color(part_of(steps, is_diverging ? (position + 1) / 2 : position));
+}
+
+std::string_view shade_at(double position, bool is_diverging) {
+    if (!is_diverging) return nearest_shade(shades, position);
+    return nearest_shade(position < 0 ? shades_below : shades_above, std::abs(position));
+}
 
 View view_of(const HeatMap& map, const Terminal& terminal) {
     return ViewChoice(map, terminal).best();

@@ -1,9 +1,7 @@
 #include "io/plot/text_line.hpp"
 
 #include <algorithm>
-#include <cstddef>
 #include <new>
-#include <string>
 
 #include <fribidi.h>
 

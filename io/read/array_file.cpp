@@ -5,6 +5,7 @@
 #include <numeric>
 #include <utility>
 
+#include "core/base/names.hpp"
 #include "io/file/source.hpp"
 #include "io/text/text.hpp"
 
@@ -22,10 +23,6 @@ std::optional<std::uint64_t> elements_of(const std::vector<std::size_t>& shape,
 
 std::size_t StoredArray::elements() const {
     return std::accumulate(shape.begin(), shape.end(), std::size_t{1}, std::multiplies<>());
-}
-
-std::string StoredArray::place() const {
-    return bytes->name() + (name.empty() ? "" : ":" + name);
 }
 
 StoredArray rows_of(const StoredArray& array, std::size_t matrix, std::size_t first,
@@ -54,9 +51,7 @@ const StoredArray* ArrayFile::find(const std::string& array) const {
         const auto place = places->find(array);
         return place == places->end() ? nullptr : &arrays[place->second];
     }
-    const auto found =
-        std::ranges::find_if(arrays, [&](const StoredArray& a) { return a.name == array; });
-    return found == arrays.end() ? nullptr : &*found;
+    return find_row(arrays, &StoredArray::name, array);
 }
 
 std::vector<std::shared_ptr<const Bytes>> ArrayFile::parts() const {

@@ -47,7 +47,8 @@ struct StoredArray {
     std::string_view readable_types = {};
 
     std::size_t elements() const;
-    std::string place() const;  ///< "file.npz:name"
+    /// "file.npz:name"
+    std::string place() const { return bytes->name() + (name.empty() ? "" : ":" + name); }
 };
 
 /// The location of attn's JSON metadata: in npz a byte array of this name, in safetensors this

@@ -9,6 +9,7 @@
 
 #include "core/base/low_precision.hpp"
 #include "core/base/memory.hpp"
+#include "core/base/names.hpp"
 
 namespace attn::io {
 namespace {
@@ -313,15 +314,11 @@ private:
 }  // namespace
 
 const GgmlType* find_ggml_type(std::uint32_t number) {
-    const auto found =
-        std::ranges::find_if(ggml_types, [&](const GgmlType& row) { return row.number == number; });
-    return found == ggml_types.end() ? nullptr : &*found;
+    return find_row(ggml_types, &GgmlType::number, number);
 }
 
 const GgmlType* find_ggml_type(std::string_view name) {
-    const auto found =
-        std::ranges::find_if(ggml_types, [&](const GgmlType& row) { return row.name == name; });
-    return found == ggml_types.end() ? nullptr : &*found;
+    return find_row(ggml_types, &GgmlType::name, name);
 }
 
 const std::string& readable_ggml_types() {

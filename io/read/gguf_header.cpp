@@ -6,8 +6,6 @@
 #include <charconv>
 #include <cmath>
 #include <span>
-#include <string>
-#include <string_view>
 #include <unordered_set>
 #include <utility>
 

@@ -2,13 +2,11 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <optional>
-#include <string_view>
 #include <utility>
 
 #include <nlohmann/json.hpp>
 
-#include "core/base/error.hpp"
+#include "core/base/names.hpp"
 #include "core/base/text_table.hpp"
 #include "io/text/number_text.hpp"
 #include "io/text/utf8.hpp"
@@ -142,9 +140,7 @@ JsonDocument JsonDocument::as_far_as_it_reads(const Source& source) {
 }
 
 const JsonMember* JsonDocument::find(const std::string& key) const {
-    const auto found =
-        std::ranges::find_if(members_, [&](const JsonMember& m) { return m.key == key; });
-    return found == members_.end() ? nullptr : &*found;
+    return find_row(members_, &JsonMember::key, key);
 }
 
 NumberArray JsonDocument::read_array(const ArrayRules& rules, ThreadPool* workers,

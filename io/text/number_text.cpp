@@ -1,10 +1,7 @@
 #include "io/text/number_text.hpp"
 
-#include <array>
 #include <bit>
-#include <charconv>
 #include <cmath>
-#include <cstdint>
 #include <cstring>
 
 #include "io/text/decimal.hpp"

@@ -1,6 +1,5 @@
 #include "io/text/row_pieces.hpp"
 
-#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstdint>

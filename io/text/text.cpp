@@ -2,8 +2,6 @@
 
 #include <utf8proc.h>
 
-#include <algorithm>
-
 #include "io/text/number_text.hpp"
 #include "io/text/utf8.hpp"
 

@@ -1,6 +1,5 @@
 #include "io/text/utf8.hpp"
 
-#include <algorithm>
 #include <array>
 
 namespace attn::io {

@@ -9,22 +9,17 @@
 #include "core/operator/rope.hpp"
 #include "core/plan/settings.hpp"
 #include "io/model/families.hpp"
+#include "io/transformer/shared_rows.hpp"
 
 namespace attn::io {
 namespace {
 
 using nlohmann::json;
 
-/// Angles of a position, and the slopes of ALiBi, that are the same up to rounding.
-bool is_near(double a, double b, double tolerance) {
-    return std::abs(a - b) <= tolerance * std::abs(b);
-}
-
+/// Angles of a position that are the same up to rounding.
 bool are_near(const std::vector<double>& a, const std::vector<double>& b) {
-    constexpr double tolerance = 1e-14;
-    return a.size() == b.size() &&
-           std::equal(a.begin(), a.end(), b.begin(),
-                      [](double x, double y) { return is_near(x, y, tolerance); });
+    return std::ranges::equal(
+        a, b, [](double x, double y) { return std::abs(x - y) <= 1e-14 * std::abs(y); });
 }
 
 /// The number of ten digits, at most, that is nearest: bases in configs have few digits.
@@ -72,25 +67,6 @@ bool write_rotation(const Rotation& rotation, const ModelConfig& config, std::si
         return true;
     }
     return false;
-}
-
-/// Whether the bias is ALiBi's: along the keys it rises by the published slopes. A constant of a
-/// query does not change its weights.
-bool is_alibi(const AttentionPart& part) {
-    constexpr std::size_t tokens = 5;
-    constexpr double tolerance = 1e-6;  // models round slopes to float32
-    const Array<double> bias = part.bias(0, tokens, tokens);
-    const std::vector<std::size_t>& shape = bias.shape();
-    if (shape.size() != 3 || shape[0] != part.heads || shape[2] != tokens) return false;
-    for (std::size_t head = 0; head < part.heads; ++head) {
-        const double slope = alibi_slope({}, part.heads, head);
-        for (std::size_t row = 0; row < shape[1]; ++row)
-            for (std::size_t key = 0; key < row && key + 1 < tokens; ++key) {
-                const double* const at = bias.data() + (head * shape[1] + row) * tokens + key;
-                if (!is_near(at[1] - at[0], slope, tolerance)) return false;
-            }
-    }
-    return true;
 }
 
 /// Whether each head has a weight of its own.
@@ -186,9 +162,8 @@ Projection<T> read_projection(std::span<const AttentionPart> groups, LinearMap A
             p.bias = Tensor2<T>::from_shape({0, outputs});
         }
         if (p.d_in() != map.d_in || p.d_out() != outputs)
-            throw Error(
-                ErrorKind::input, map.weight->place(),
-                "shape " + shape_text(map.weight->shape()) + "; expected the shape of head 0's");
+            throw Error(ErrorKind::input, map.weight->place(), "shape ",
+                        shape_text(map.weight->shape()), "; expected the shape of head 0's");
         if (map.bias != nullptr && !p.has_bias()) {  // heads before this one may have none
             p.bias = Tensor2<T>::from_shape({groups.size(), outputs});
             p.bias.fill(T{0});
@@ -211,10 +186,9 @@ void check_joined(const LayerWeights<T>& w, const LinearMap& out) {
     if (!is_wrapper && value * query % key != 0) return;  // refused with the number of heads
     const std::size_t joined = is_wrapper ? w.value.groups() * value : value * query / key;
     if (w.out->d_in() != joined)
-        throw Error(ErrorKind::input, out.weight->place(),
-                    "shape " + shape_text(out.weight->shape()) + "; expected " +
-                        std::to_string(joined) + (out.in_out ? " rows" : " columns") +
-                        " as the joined heads have");
+        throw Error(ErrorKind::input, out.weight->place(), "shape ",
+                    shape_text(out.weight->shape()), "; expected ", joined,
+                    out.in_out ? " rows" : " columns", " as the joined heads have");
 }
 
 json settings_of(const AttentionPart& part) {
@@ -228,33 +202,6 @@ json settings_of(const AttentionPart& part) {
     if (part.bias != nullptr) settings["alibi"] = true;
     return settings;
 }
-
-}  // namespace
-
-InputNorm input_norm(const NormSpec& norm, std::size_t width) {
-    InputNorm made{norm.is_rms, elements_of(norm.weight), elements_of(norm.bias), norm.eps};
-    if (norm.weight == nullptr) made.weight.assign(width, 1);
-    for (double& factor : made.weight) factor = (factor + norm.weight_offset) * norm.weight_factor;
-    return made;
-}
-
-void use_heads(AttentionLayer& layer, std::size_t heads) {
-    AttentionPart& part = layer.part;
-    const std::size_t queries = part.heads * part.d_k, keys = part.kv_heads * part.d_k,
-                      d = heads == 0 ? 0 : queries / heads;
-    if (d == 0 || queries % heads != 0 || keys % d != 0)
-        throw SettingError(ErrorKind::usage, "heads",
-                           "does not divide queries of width " + std::to_string(queries) +
-                               " and keys of width " + std::to_string(keys) +
-                               "; expected a number that does, such as " +
-                               std::to_string(part.heads));
-    for (const char* key : {"heads", "kv_heads", "scale"}) layer.settings.erase(key);
-    part.heads = heads;
-    part.kv_heads = keys / d;
-    part.d_k = part.d_v = d;
-}
-
-namespace {
 
 /// The block, whole if the file has all of it.
 TransformerBlock read_block(const OpenModel& model, std::size_t layer) {
@@ -274,18 +221,38 @@ TransformerBlock read_block(const OpenModel& model, std::size_t layer) {
 
 }  // namespace
 
+InputNorm input_norm(const NormSpec& norm, std::size_t width) {
+    InputNorm made{norm.is_rms, elements_of(norm.weight), elements_of(norm.bias), norm.eps};
+    if (norm.weight == nullptr) made.weight.assign(width, 1);
+    for (double& factor : made.weight) factor = (factor + norm.weight_offset) * norm.weight_factor;
+    return made;
+}
+
+void use_heads(AttentionLayer& layer, std::size_t heads) {
+    AttentionPart& part = layer.part;
+    const std::size_t queries = part.heads * part.d_k, keys = part.kv_heads * part.d_k,
+                      d = heads == 0 ? 0 : queries / heads;
+    if (d == 0 || queries % heads != 0 || keys % d != 0)
+        throw SettingError(ErrorKind::usage, "heads", "does not divide queries of width ", queries,
+                           " and keys of width ", keys, "; expected a number that does, such as ",
+                           part.heads);
+    for (const char* key : {"heads", "kv_heads", "scale"}) layer.settings.erase(key);
+    part.heads = heads;
+    part.kv_heads = keys / d;
+    part.d_k = part.d_v = d;
+}
+
 AttentionLayer attention_layer(const OpenModel& model, std::size_t layer) {
     // A layer has the same angles for a sequence of any length.
     constexpr std::size_t many_tokens = std::size_t{1} << 30U;
     if (const std::size_t layers = model.layers(); layer >= layers)
-        throw SettingError(ErrorKind::usage, "layer",
-                           "the model has " + std::to_string(layers) + " layers; expected 0 to " +
-                               std::to_string(layers - 1));
+        throw SettingError(ErrorKind::usage, "layer", "the model has ", layers,
+                           " layers; expected 0 to ", layers - 1);
     const TransformerBlock block = read_block(model, layer);
     const auto refuse = [&](const std::string& words) {
-        throw Error(ErrorKind::unsupported, model.files().config_place,
-                    "layer " + std::to_string(layer) + " of a " + model.type() + " has " + words +
-                        ", which attn multihead does not compute; expected attn model, which does");
+        throw Error(ErrorKind::unsupported, model.files().config_place, "layer ", layer, " of a ",
+                    model.type(), " has ", words,
+                    ", which attn multihead does not compute; expected attn model, which does");
     };
     if (const std::string_view words = unknown_part(block); !words.empty())
         refuse(std::string(words));

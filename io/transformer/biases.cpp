@@ -1,7 +1,6 @@
 #include "io/transformer/biases.hpp"
 
 #include <algorithm>
-#include <vector>
 
 #include "core/base/error.hpp"
 #include "io/text/text.hpp"
@@ -14,11 +13,10 @@ constexpr std::string_view always = "+", never = "-";
 }  // namespace
 
 void refuse_bias(const std::string& module, const std::string& bias, const std::string& file) {
-    throw Error(ErrorKind::input, file,
-                "tensor \"" + bias +
-                    "\" is not used by the family of config.json's model_type; expected a "
-                    "model_type whose \"" +
-                    module + "\" has a bias, or a file without it");
+    throw Error(ErrorKind::input, file, "tensor \"", bias,
+                "\" is not used by the family of config.json's model_type; expected a "
+                "model_type whose \"",
+                module, "\" has a bias, or a file without it");
 }
 
 BiasRules::BiasRules(const FamilyRow& row, std::string_view model_type, const ModelConfig& config)
@@ -69,7 +67,7 @@ void BiasRules::check(const std::string& module, const std::string& bias,
     const Own last = rule_of(module);
     if (last.is_there) return;
     if (!last.key.empty())
-        config_.fail(last.key, "true, as the file has the tensor \"" + bias + "\"");
+        config_.fail(last.key, "true, as the file has the tensor \"", bias, "\"");
     refuse_bias(module, bias, file);
 }
 

@@ -7,7 +7,6 @@
 #include "io/file/source.hpp"
 #include "io/model/find_layer.hpp"
 #include "io/text/text.hpp"
-#include "io/transformer/model_config.hpp"
 
 namespace attn::io {
 
@@ -32,21 +31,11 @@ NormSpec ModelSource::norm_of(const std::string& name) const {
     return norm;
 }
 
-std::optional<NormSpec> BlockReader::maybe_norm(std::string_view name) const {
-    if (name.empty()) return std::nullopt;
-    return norm(name);
-}
-
-LinearMap BlockReader::linear(std::string_view name, std::size_t d_in, std::size_t d_out) const {
-    return tensors.linear(full(name), d_in, d_out, row.in_out);
-}
-
 std::vector<double> BlockReader::numbers(std::string_view name, std::size_t count) const {
     std::vector<double> values = elements_of(tensors.get(full(name)));
     if (values.size() != count)
-        throw Error(ErrorKind::input, tensors.find_array(full(name))->place(),
-                    std::to_string(values.size()) + " elements; expected " + std::to_string(count) +
-                        " by the model's config.json");
+        throw Error(ErrorKind::input, tensors.find_array(full(name))->place(), values.size(),
+                    " elements; expected ", count, " by the model's config.json");
     return values;
 }
 
@@ -59,8 +48,7 @@ std::size_t BlockReader::head_width() const {
     if (const std::size_t given = config.whole("head_dim", 0); given != 0) return given;
     const std::size_t all = config.positive("hidden_size"), count = heads();
     if (count == 0 || all % count != 0)
-        config.fail(row.heads_key,
-                    "a divisor of " + config.name_of("hidden_size") + " " + std::to_string(all));
+        config.fail(row.heads_key, "a divisor of ", config.name_of("hidden_size"), " ", all);
     return all / count;
 }
 
@@ -74,7 +62,7 @@ std::string_view BlockReader::layer_type(std::size_t of_layer) const {
         const nlohmann::json& type = config.of_layer("layer_types", of_layer);
         for (const std::string_view one : row.layer_types)
             if (type == one) return one;
-        config.fail("layer_types", "a list of " + comma_list(row.layer_types));
+        config.fail("layer_types", "a list of ", comma_list(row.layer_types));
     }
     if (row.layer_rule != nullptr) return row.layer_types[row.layer_rule(*this, of_layer)];
     bool slides = false;
@@ -95,10 +83,6 @@ std::string_view BlockReader::layer_type(std::size_t of_layer) const {
         }
     }
     return slides ? "sliding_attention" : "full_attention";
-}
-
-std::int64_t BlockReader::window_left(const char* key) const {
-    return static_cast<std::int64_t>(config.positive(key)) - 1;
 }
 
 void BlockReader::add_window(AttentionPart& part) const {
@@ -123,8 +107,8 @@ AttentionPart BlockReader::attention_of(std::size_t key_heads, std::size_t colum
     part.kv_heads = key_heads;
     part.d_k = part.d_v = columns;
     if (part.heads == 0 || part.kv_heads == 0 || part.heads % part.kv_heads != 0)
-        config.fail(row.kv_heads_key, "a divisor of " + config.name_of(row.heads_key) + " " +
-                                          std::to_string(part.heads));
+        config.fail(row.kv_heads_key, "a divisor of ", config.name_of(row.heads_key), " ",
+                    part.heads);
     if (part.d_k == 0) config.fail("head_dim", "at least 1");
     part.scale = 1 / std::sqrt(static_cast<double>(part.d_k));
     part.causal = row.causal;
@@ -169,7 +153,7 @@ AttentionPart BlockReader::cross_attention() const {
 
 const Activation& BlockReader::activation(const std::string& name) const {
     if (const Activation* found = find_activation(name)) return *found;
-    config.fail(row.activation, "one of " + comma_list(activations(), &Activation::name));
+    config.fail(row.activation, "one of ", comma_list(activations(), &Activation::name));
 }
 
 FeedForward BlockReader::feed_forward(std::string_view gate, std::string_view up,
@@ -191,10 +175,6 @@ FeedForward BlockReader::feed_forward_in(std::string_view module) const {
     part.up = linear(name + ".up_proj", part.gate.d_in, part.gate.d_out);
     part.down = linear(name + ".down_proj", part.up.d_out, part.gate.d_in);
     return part;
-}
-
-bool BlockReader::has_experts(const ExpertNames& names) const {
-    return tensors.has(full(names.in_module(names.router)) + ".weight");
 }
 
 const ExpertNames* BlockReader::expert_names() const {
@@ -223,7 +203,7 @@ Experts BlockReader::experts(const ExpertNames& names) const {
     part.count = whole_of_layer(std::string(names.count));
     part.chosen = whole_of_layer(std::string(names.chosen));
     if (part.chosen == 0 || part.chosen > part.count)
-        config.fail(names.chosen, "1 to " + std::to_string(part.count) + ", the number of experts");
+        config.fail(names.chosen, "1 to ", part.count, ", the number of experts");
     part.router = linear(names.in_module(names.router), 0, part.count);
     part.scores = names.scores;
     part.normalise = names.normalise;
@@ -252,10 +232,9 @@ Experts BlockReader::experts(const ExpertNames& names) const {
                               expert.up.weight->shape()[0] == part.count &&
                               expert.down.weight->shape()[0] == part.count;
             if (!fits)
-                throw Error(ErrorKind::input, tensors.file().name,
-                            stacked + " and " + down + " do not have matching shapes; expected " +
-                                std::to_string(part.count) + " experts of width " +
-                                std::to_string(width()));
+                throw Error(ErrorKind::input, tensors.file().name, stacked, " and ", down,
+                            " do not have matching shapes; expected ", part.count,
+                            " experts of width ", width());
             continue;
         }
         const std::string start = names.in_module("experts." + std::to_string(e) + ".");
@@ -297,9 +276,8 @@ void BlockReader::read_groups(std::size_t least, Experts& part) const {
     part.chosen_groups = config.whole("topk_group", part.groups);
     const std::size_t each = part.groups == 0 ? 0 : part.count / part.groups;
     if (each < least || part.count % part.groups != 0)
-        config.fail("n_group", "a divisor of the number of experts " + std::to_string(part.count) +
-                                   " that leaves at least " + std::to_string(least) +
-                                   " in each group");
+        config.fail("n_group", "a divisor of the number of experts ", part.count,
+                    " that leaves at least ", least, " in each group");
     if (part.chosen_groups == 0 || part.chosen_groups > part.groups ||
         part.chosen_groups * each < part.chosen)
         config.fail("topk_group", "1 to n_group, with at least num_experts_per_tok experts");

@@ -61,8 +61,12 @@ public:
     }
 
     NormSpec norm(std::string_view name) const { return norm_of(full(name)); }
-    std::optional<NormSpec> maybe_norm(std::string_view name) const;
-    LinearMap linear(std::string_view name, std::size_t d_in = 0, std::size_t d_out = 0) const;
+    std::optional<NormSpec> maybe_norm(std::string_view name) const {
+        return name.empty() ? std::nullopt : std::optional(norm(name));
+    }
+    LinearMap linear(std::string_view name, std::size_t d_in = 0, std::size_t d_out = 0) const {
+        return tensors.linear(full(name), d_in, d_out, row.in_out);
+    }
     /// A tensor of the layer. Errors: kind input if it is missing, or has another shape.
     Parameter tensor(std::string_view name, const std::vector<std::size_t>& shape) const {
         return tensors.get(full(name), shape);
@@ -90,7 +94,9 @@ public:
     /// Cross-attention to the encoder's states, with the row's `cross`.
     AttentionPart cross_attention() const;
     /// The keys before a query that a window of this many leaves. Errors: kind input for 0.
-    std::int64_t window_left(const char* key = "sliding_window") const;
+    std::int64_t window_left(const char* key = "sliding_window") const {
+        return static_cast<std::int64_t>(config.positive(key)) - 1;
+    }
     void add_window(AttentionPart& part) const;
     std::optional<Rotation> rotation(std::size_t columns) const;
     Rotation rotation(std::size_t columns, const nlohmann::json& rope) const;
@@ -108,7 +114,9 @@ public:
     /// The layer of module.gate_proj, .up_proj and .down_proj.
     FeedForward feed_forward_in(std::string_view module) const;
     Experts experts(const ExpertNames& names) const;
-    bool has_experts(const ExpertNames& names) const;
+    bool has_experts(const ExpertNames& names) const {
+        return tensors.has(full(names.in_module(names.router)) + ".weight");
+    }
     /// The names of the experts' tensors; null: the layer has no experts.
     const ExpertNames* expert_names() const;
     /// An integer, or this layer's element of a list.

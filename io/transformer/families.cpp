@@ -9,8 +9,8 @@
 #include <stdexcept>
 #include <type_traits>
 #include <utility>
-#include <vector>
 
+#include "core/base/names.hpp"
 #include "io/read/json_document.hpp"
 #include "io/text/text.hpp"
 #include "io/transformer/family_row.hpp"
@@ -28,25 +28,22 @@ constexpr const RowFunctions* all_functions[] = {
     &gemma_functions,      &gpt_functions,   &hybrid_functions,  &latent_functions,
     &layer_norm_functions, &llama_functions, &shared_functions,  &vision_functions};
 
-// The names of an enumeration's values, in their order.
-std::string_view value_names(BlockOrder /*order*/) {
-    return "sequential parallel";
-}
-std::string_view value_names(JoinedHeads /*heads*/) {
-    return "separate parts groups blocks";
-}
-std::string_view value_names(Rotary /*rotary*/) {
-    return "none half interleaved";
-}
-std::string_view value_names(Windowed /*windowed*/) {
-    return "none all qwen alternating pattern";
-}
-std::string_view value_names(FeedForward::Joined /*joined*/) {
-    return "no gate_first up_first interleaved";
-}
-std::string_view value_names(Experts::Scores /*scores*/) {
-    return "softmax sigmoid sqrt_softplus softmax_of_chosen one_by_one";
-}
+/// The names of an enumeration's values, in their order.
+template <class Value>
+constexpr std::string_view value_names;
+template <>
+constexpr std::string_view value_names<BlockOrder> = "sequential parallel";
+template <>
+constexpr std::string_view value_names<JoinedHeads> = "separate parts groups blocks";
+template <>
+constexpr std::string_view value_names<Rotary> = "none half interleaved";
+template <>
+constexpr std::string_view value_names<Windowed> = "none all qwen alternating pattern";
+template <>
+constexpr std::string_view value_names<FeedForward::Joined> = "no gate_first up_first interleaved";
+template <>
+constexpr std::string_view value_names<Experts::Scores> =
+    "softmax sigmoid sqrt_softplus softmax_of_chosen one_by_one";
 
 [[noreturn]] void refuse_unknown(const std::string& found) {
     throw std::logic_error("families.ndjson has an unknown " + found);
@@ -63,6 +60,9 @@ std::string_view name_in(std::string_view line) {
     return line.substr(0, line.find('"'));
 }
 
+/// The member of `to` under its own name.
+#define OF(member) Field(#member, to.member)
+
 class FamilyTable {
 public:
     /// The row of this name, or null. It stays where it is.
@@ -73,57 +73,30 @@ public:
 
 private:
     void read_row(const json& members, FamilyRow& to) {
-        read_members(
-            members, Field("part", to.part), Field("prefix", to.prefix), Field("layer", to.layer),
-            Field("ids", to.ids), Field("positions", to.positions), Field("segments", to.segments),
-            Field("embedding_norm", to.embedding_norm),
-            Field("embedding_projection", to.embedding_projection),
-            Field("final_norm", to.final_norm), Field("head", to.head), Field("eps", to.eps),
-            Field("attention_norm", to.attention_norm),
-            Field("attention_post_norm", to.attention_post_norm),
-            Field("attention_sum_norm", to.attention_sum_norm), Field("ffn_norm", to.ffn_norm),
-            Field("ffn_post_norm", to.ffn_post_norm), Field("ffn_sum_norm", to.ffn_sum_norm),
-            Field("query_norm", to.query_norm), Field("key_norm", to.key_norm),
-            Field("activation", to.activation), Field("activation_name", to.activation_name),
-            Field("passed", to.passed), Field("required", to.required), Field("cross", to.cross),
-            Field("cross_norm", to.cross_norm), Field("cross_post_norm", to.cross_post_norm),
-            Field("cross_sum_norm", to.cross_sum_norm), Field("layers_key", to.layers_key),
-            Field("heads_key", to.heads_key), Field("kv_heads_key", to.kv_heads_key),
-            Field("vocabulary_key", to.vocabulary_key), Field("positions_key", to.positions_key),
-            Field("inner_key", to.inner_key), Field("always_ties", to.always_ties),
-            Field("rms", to.rms), Field("norm_plus_one", to.norm_plus_one),
-            Field("norm_has_weight", to.norm_has_weight),
-            Field("ffn_shares_norm", to.ffn_shares_norm), Field("in_out", to.in_out),
-            Field("norms_whole", to.norms_whole),
-            Field("norms_after_rotation", to.norms_after_rotation), Field("causal", to.causal),
-            Field("order", to.order), Field("joined", to.joined), Field("rotary", to.rotary),
-            Field("windowed", to.windowed), Field("ffn_joined", to.ffn_joined),
-            Field("layer_types", to.layer_types), Field("ignored", to.ignored),
-            Field("inputs", to.inputs), Field("other_ids", to.other_ids),
-            Field("other_prefixes", to.other_prefixes), Field("adjust_model", to.adjust_model),
-            Field("adjust", to.adjust), Field("make_block", to.make_block),
-            Field("has_experts", to.has_experts), Field("layer_rule", to.layer_rule),
-            Field("layer_name", to.layer_name), Field("adjust_row", to.adjust_row),
-            Field("kv_heads", to.kv_heads), Field("inner_width", to.inner_width),
-            Field("make_mixer", to.make_mixer), Field("make_block_ffn", to.make_block_ffn),
-            Field("attention", to.attention), Field("ffn", to.ffn), Field("experts", to.experts),
-            Field("other_experts", to.other_experts), Field("eps_value", to.eps_value),
-            Field("window_pattern", to.window_pattern), Field("decoder", to.decoder),
-            Field("other_names", to.other_names));
+        read_members(members, OF(part), OF(prefix), OF(layer), OF(ids), OF(positions), OF(segments),
+                     OF(embedding_norm), OF(embedding_projection), OF(final_norm), OF(head),
+                     OF(eps), OF(attention_norm), OF(attention_post_norm), OF(attention_sum_norm),
+                     OF(ffn_norm), OF(ffn_post_norm), OF(ffn_sum_norm), OF(query_norm),
+                     OF(key_norm), OF(activation), OF(activation_name), OF(passed), OF(required),
+                     OF(cross), OF(cross_norm), OF(cross_post_norm), OF(cross_sum_norm),
+                     OF(layers_key), OF(heads_key), OF(kv_heads_key), OF(vocabulary_key),
+                     OF(positions_key), OF(inner_key), OF(always_ties), OF(rms), OF(norm_plus_one),
+                     OF(norm_has_weight), OF(ffn_shares_norm), OF(in_out), OF(norms_whole),
+                     OF(norms_after_rotation), OF(causal), OF(order), OF(joined), OF(rotary),
+                     OF(windowed), OF(ffn_joined), OF(layer_types), OF(ignored), OF(inputs),
+                     OF(other_ids), OF(other_prefixes), OF(adjust_model), OF(adjust),
+                     OF(make_block), OF(has_experts), OF(layer_rule), OF(layer_name),
+                     OF(adjust_row), OF(kv_heads), OF(inner_width), OF(make_mixer),
+                     OF(make_block_ffn), OF(attention), OF(ffn), OF(experts), OF(other_experts),
+                     OF(eps_value), OF(window_pattern), OF(decoder), OF(other_names));
     }
 
     void read_experts(const json& members, ExpertNames& to) {
-        read_members(members, Field("module", to.module), Field("router", to.router),
-                     Field("stacked_gate_up", to.stacked_gate_up),
-                     Field("stacked_down", to.stacked_down), Field("shared", to.shared),
-                     Field("shared_gate", to.shared_gate), Field("count", to.count),
-                     Field("chosen", to.chosen), Field("normalise_key", to.normalise_key),
-                     Field("shared_count", to.shared_count), Field("choice_bias", to.choice_bias),
-                     Field("factor", to.factor), Field("has_letters", to.has_letters),
-                     Field("stacked_in_out", to.stacked_in_out), Field("normalise", to.normalise),
-                     Field("stacked_by_shape", to.stacked_by_shape),
-                     Field("stacked_joined", to.stacked_joined), Field("scores", to.scores),
-                     Field("sum_eps", to.sum_eps), Field("least_in_group", to.least_in_group));
+        read_members(members, OF(module), OF(router), OF(stacked_gate_up), OF(stacked_down),
+                     OF(shared), OF(shared_gate), OF(count), OF(chosen), OF(normalise_key),
+                     OF(shared_count), OF(choice_bias), OF(factor), OF(has_letters),
+                     OF(stacked_in_out), OF(normalise), OF(stacked_by_shape), OF(stacked_joined),
+                     OF(scores), OF(sum_eps), OF(least_in_group));
     }
 
     static std::string_view line_of(std::string_view name) {
@@ -165,9 +138,7 @@ private:
         const std::array fields{all...};
         for (const auto& member : from.items()) {
             const std::string_view key = member.key();
-            const auto field = std::find_if(fields.begin(), fields.end(),
-                                            [&](const Field& one) { return one.key == key; });
-            if (field != fields.end())
+            if (const Field* const field = find_row(fields, &Field::key, key))
                 field->read(*this, member.value());
             else if (key != "name" && key != "base" && key != "note")
                 refuse_unknown("field " + member.key());
@@ -202,7 +173,7 @@ private:
     template <class Value>
     void read(const json& value, Value& member) {
         if constexpr (std::is_enum_v<Value>) {
-            const std::vector<std::string_view> names = split_text(value_names(member), ' ');
+            const std::vector<std::string_view> names = split_text(value_names<Value>, ' ');
             const auto found = std::ranges::find(names, text_in(value));
             if (found == names.end()) refuse_unknown("value " + value.dump());
             member = static_cast<Value>(found - names.begin());
@@ -226,6 +197,8 @@ private:
     std::map<std::string_view, FamilyRow> rows_;
 };
 
+#undef OF
+
 bool is_type(std::string_view name) {
     return name.find(' ') == std::string_view::npos;
 }
@@ -241,7 +214,7 @@ std::vector<std::string_view> family_types() {
     std::vector<std::string_view> types;
     for (const std::string_view line : lines_of(families_text))
         if (is_type(name_in(line))) types.push_back(name_in(line));
-    std::sort(types.begin(), types.end());
+    std::ranges::sort(types);
     return types;
 }
 

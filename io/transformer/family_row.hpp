@@ -4,14 +4,11 @@
 // source of each row is the family's module in transformers 5.24.
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
-#include <tuple>
-#include <utility>
 #include <variant>
 #include <vector>
 
@@ -183,15 +180,9 @@ struct RowFunction {
 };
 using RowFunctions = std::span<const RowFunction>;
 
-/// Each name is before its function.
-template <class... Items>
-constexpr auto row_functions(Items... items) {
-    const std::tuple all(items...);
-    return [&]<std::size_t... i>(std::index_sequence<i...>) {
-        return std::array{RowFunction{std::get<2 * i>(all), std::get<2 * i + 1>(all)}...};
-    }
-    (std::make_index_sequence<sizeof...(items) / 2>());
-}
+/// The function under its own name.
+#define NAMED(function) \
+    { #function, function }
 
 /// The functions of each file of related models.
 extern const RowFunctions deepseek4_functions, delta_functions, encoder_functions,

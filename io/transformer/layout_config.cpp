@@ -48,11 +48,10 @@ public:
         const std::size_t heads = *settings_.heads;
         if (heads == 0 || query.shape[0] % heads != 0 ||
             key.shape[0] % (query.shape[0] / heads) != 0)
-            throw Error(ErrorKind::usage, "--heads " + std::to_string(heads),
-                        query.place() + " has " + std::to_string(query.shape[0]) + " rows and " +
-                            key.name + " " + std::to_string(key.shape[0]) +
-                            "; expected a number of heads that divides both into heads of one "
-                            "width");
+            throw Error(ErrorKind::usage, "--heads " + std::to_string(heads), query.place(),
+                        " has ", query.shape[0], " rows and ", key.name, " ", key.shape[0],
+                        "; expected a number of heads that divides both into heads of one "
+                        "width");
         const std::size_t d = query.shape[0] / heads;
         json rope{{"rope_type", "default"}, {"rope_theta", *settings_.rope_base}};
         if (settings_.rope_scaling.size() == 1)
@@ -90,12 +89,12 @@ private:
     const StoredArray& matrix(const std::string& name) const {
         const StoredArray* const found = find_end(file_, name);
         if (found == nullptr)
-            throw Error(ErrorKind::input, file_.name,
-                        "has no tensor \"" + name + "\", which a model of type " + type_ +
-                            " has; it has " + list_of(file_.arrays));
+            throw Error(ErrorKind::input, file_.name, "has no tensor \"", name,
+                        "\", which a model of type ", type_, " has; it has ",
+                        list_of(file_.arrays));
         if (found->shape.size() != 2 || found->elements() == 0)
-            throw Error(ErrorKind::input, found->place(),
-                        "shape " + shape_text(found->shape) + "; expected a matrix");
+            throw Error(ErrorKind::input, found->place(), "shape ", shape_text(found->shape),
+                        "; expected a matrix");
         return *found;
     }
 
@@ -111,9 +110,8 @@ private:
                             std::size_t size) {
         if (params.is_null() || !params.contains(key) || params[key].is_null()) return;
         if (params[key] != json(size))
-            throw Error(ErrorKind::input, place,
-                        std::string(key) + " is " + shortened(params[key].dump()) + "; expected " +
-                            std::to_string(size) + ", as the tensors show");
+            throw Error(ErrorKind::input, place, key, " is ", shortened(params[key].dump()),
+                        "; expected ", size, ", as the tensors show");
     }
 
     void require(bool is_there, const char* flag) {
@@ -127,9 +125,8 @@ private:
                        : i + 1 < missing_.size() ? ", "
                                                  : " and ") +
                       missing_[i];
-        throw Error(ErrorKind::usage, missing_.front(),
-                    "missing" + others + "; the tensors of " + file_.name + " do not show " +
-                        (others.empty() ? "it" : "them"));
+        throw Error(ErrorKind::usage, missing_.front(), "missing", others, "; the tensors of ",
+                    file_.name, " do not show ", others.empty() ? "it" : "them");
     }
 
     void take_params(const json& params, const std::string& place) {
@@ -137,9 +134,8 @@ private:
         const auto number = [&](const char* key, auto& setting) {
             if (setting || !params.contains(key) || params[key].is_null()) return;
             if (!params[key].is_number() || !(params[key].get<double>() > 0))
-                throw Error(ErrorKind::input, place,
-                            std::string(key) + " is " + shortened(params[key].dump()) +
-                                "; expected a number above 0");
+                throw Error(ErrorKind::input, place, key, " is ", shortened(params[key].dump()),
+                            "; expected a number above 0");
             setting = params[key];
         };
         number("n_heads", settings_.heads);
@@ -155,11 +151,11 @@ private:
             const json usual = key == "causal";  // others are off
             if (value.is_null() || value == usual) continue;
             if (key == "use_scaled_rope" && !settings_.rope_scaling.empty()) continue;
-            throw Error(ErrorKind::input, place,
-                        one_line(shortened(key)) + " is " + shortened(value.dump()) +
-                            (key == "use_scaled_rope"
-                                 ? "; expected --rope-scaling FACTOR,LOW,HIGH,LENGTH with it"
-                                 : ", whose effect attn does not compute; expected no such key"));
+            throw Error(ErrorKind::input, place, one_line(shortened(key)), " is ",
+                        shortened(value.dump()),
+                        key == "use_scaled_rope"
+                            ? "; expected --rope-scaling FACTOR,LOW,HIGH,LENGTH with it"
+                            : ", whose effect attn does not compute; expected no such key");
         }
     }
 

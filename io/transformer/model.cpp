@@ -7,7 +7,6 @@
 #include "core/base/error.hpp"
 #include "io/file/source.hpp"
 #include "io/text/text.hpp"
-#include "io/transformer/model_config.hpp"
 
 namespace attn::io {
 namespace {
@@ -17,25 +16,16 @@ using nlohmann::json;
 /// More than any published model has; a hostile config may claim any number.
 constexpr std::size_t max_layers = 10000;
 
-/// Where files keep a text model, besides the row's own prefix.
-constexpr std::string_view usual_prefixes[] = {"",
-                                               "model.",
-                                               "transformer.",
-                                               "model.language_model.",
-                                               "language_model.model.",
-                                               "model.text_model.",
-                                               "language_model.",
-                                               "text_model.",
-                                               "backbone.",
-                                               "base_model.model.",
-                                               "new.",
-                                               "decoder."};
+/// Where files keep a text model, besides the row's own prefix and none.
+constexpr std::string_view usual_prefixes =
+    "model. transformer. model.language_model. language_model.model. model.text_model. "
+    "language_model. text_model. backbone. base_model.model. new. decoder.";
 
 [[noreturn]] void fail_type(const ModelFolder& files, const std::string& type) {
-    throw Error(ErrorKind::input, files.config_place,
-                (type.empty() ? "has no model_type"
-                              : "model_type " + shortened(type) + " is not supported") +
-                    "; expected one of " + comma_list(family_types()));
+    throw Error(
+        ErrorKind::input, files.config_place,
+        type.empty() ? "has no model_type" : "model_type " + shortened(type) + " is not supported",
+        "; expected one of ", comma_list(family_types()));
 }
 
 /// The row's own keys, and those that other programs write, with the values that the row has
@@ -101,9 +91,9 @@ OpenModel::OpenModel(const OpenModel& encoder, const FamilyRow& row)
 }
 
 bool OpenModel::stores(std::string_view name) const {
-    return std::any_of(
-        files_.tensors->arrays.begin(), files_.tensors->arrays.end(),
-        [&](const StoredArray& array) { return array.name.find(name) != std::string::npos; });
+    return std::ranges::any_of(files_.tensors->arrays, [&](const StoredArray& array) {
+        return array.name.find(name) != std::string::npos;
+    });
 }
 
 void OpenModel::open() {
@@ -141,7 +131,9 @@ void OpenModel::open() {
     for (; row_ != nullptr && files_.prefix.empty(); row_ = row_->other_names) {
         std::vector<std::string_view> prefixes{row_->prefix};
         prefixes.insert(prefixes.end(), row_->other_prefixes.begin(), row_->other_prefixes.end());
-        prefixes.insert(prefixes.end(), std::begin(usual_prefixes), std::end(usual_prefixes));
+        prefixes.emplace_back();
+        for (const std::string_view prefix : split_text(usual_prefixes, ' '))
+            prefixes.push_back(prefix);
         const std::string query =
             with_number(row_->layer, 0) + std::string(row_->attention.query) + ".weight";
         const bool is_one_of_several = first_row->other_names != nullptr,
@@ -160,9 +152,9 @@ void OpenModel::open() {
     std::set<std::string> found;
     for (const NameMatch& layer : stored_layers()) found.insert(layer.prefix);
     if (found.size() > 1 && !found.contains(std::string(row_->prefix)))
-        throw Error(ErrorKind::input, files_.tensors->name,
-                    "several models fit: \"" + *found.begin() + "\" and \"" + *found.rbegin() +
-                        "\"; expected one, named as in " + files_.tensors->name + ":PREFIX");
+        throw Error(ErrorKind::input, files_.tensors->name, "several models fit: \"",
+                    *found.begin(), "\" and \"", *found.rbegin(), "\"; expected one, named as in ",
+                    files_.tensors->name, ":PREFIX");
     tensors_->set_prefix(found.size() == 1 ? *found.begin() : std::string(row_->prefix));
 }
 
@@ -236,8 +228,8 @@ ModelSpec OpenModel::specify(std::size_t tokens, const ModelInput* input) const 
     };
     if (const json& types = config.at("layer_types");
         types.is_array() && config.gives("layer_types") && types.size() != model.layers)
-        config.fail("layer_types", "a list with " + std::to_string(model.layers) + " entries, by " +
-                                       config.name_of(row.layers_key));
+        config.fail("layer_types", "a list with ", model.layers, " entries, by ",
+                    config.name_of(row.layers_key));
     model.causal = row.causal;
     const ModelReader reader(*source, model);
     if (!row.ids.empty()) {
@@ -288,8 +280,7 @@ ModelSpec OpenModel::specify(std::size_t tokens, const ModelInput* input) const 
     if (row.adjust_model != nullptr) {
         ModelReader adjusting(*source, model);
         row.adjust_model(adjusting);
-        if (model.layers > max_layers)
-            config.fail(row.layers_key, "at most " + std::to_string(max_layers));
+        if (model.layers > max_layers) config.fail(row.layers_key, "at most ", max_layers);
     }
     check_sizes(*source, model);
     model.length_of_angles = [&config](std::size_t length) {

@@ -5,7 +5,6 @@
 #include <cmath>
 #include <utility>
 
-#include "core/base/error.hpp"
 #include "io/file/source.hpp"
 #include "io/read/json_document.hpp"
 #include "io/text/text.hpp"
@@ -35,14 +34,6 @@ template <class Fits>
 bool any_of_rule(const char* rule, const Fits& fits) {
     return any_of_rule(model_rules()[rule], fits);
 }
-
-/// Keys that a class still takes under an older name.
-struct OldName {
-    std::string_view type;
-    const char *old_key, *key;
-};
-constexpr OldName old_names[] = {{"bloom", "n_embed", "hidden_size"},
-                                 {"falcon", "n_embed", "hidden_size"}};
 
 bool has_no_effect(std::string_view key) {
     for (const json& words : model_rules()["keys_without_effect"])
@@ -108,11 +99,11 @@ ModelConfig::ModelConfig(std::string place, const json& members, std::string typ
     : place_(std::move(place)), type_(std::move(type)), members_(members) {
     if (type_.empty() && members_.contains("model_type") && members_["model_type"].is_string())
         type_ = members_["model_type"];
-    for (const OldName& name : old_names)
-        if (name.type == type_ && members_.contains(name.old_key)) {
-            read_.insert(name.old_key);
-            if (!members_.contains(name.key)) members_[name.key] = members_[name.old_key];
-        }
+    // These classes still take an older name.
+    if ((type_ == "bloom" || type_ == "falcon") && members_.contains("n_embed")) {
+        read_.insert("n_embed");
+        if (!members_.contains("hidden_size")) members_["hidden_size"] = members_["n_embed"];
+    }
     const std::string_view line = defaults_of(type_);
     if (line.empty()) return;
     json row = parse_own(line);
@@ -137,10 +128,9 @@ const json* ModelConfig::find(const json& members, std::string_view key) const {
         const auto same = members.find(other);
         if (same == members.end()) continue;
         if (found != nullptr && *found != *same)
-            throw Error(ErrorKind::input, place_,
-                        std::string(key) + " is " + shortened(found->dump()) + " and " + other +
-                            ", the same setting, is " + shortened(same->dump()) +
-                            "; expected one of them (use a copy without it: --model-config FILE)");
+            throw Error(ErrorKind::input, place_, key, " is ", shortened(found->dump()), " and ",
+                        other, ", the same setting, is ", shortened(same->dump()),
+                        "; expected one of them (use a copy without it: --model-config FILE)");
         found = &*same;
     }
     return found;
@@ -158,23 +148,17 @@ bool ModelConfig::gives(std::string_view key) const {
     return own != nullptr && !own->is_null();
 }
 
-bool ModelConfig::has(std::string_view key) const {
-    return defaults_.empty() || known_.contains(key) || names_.contains(key);
-}
-
 std::string ModelConfig::name_of(std::string_view key) const {
     const auto other = names_.find(key);
     const bool has_other_name = !members_.contains(key) && other != names_.end();
     return has_other_name ? other->get<std::string>() : std::string(key);
 }
 
-void ModelConfig::fail(std::string_view key, const std::string& expected) const {
+void ModelConfig::refuse(std::string_view key, const std::string& expected) const {
     const json& found = at(key);
-    throw Error(
-        ErrorKind::input, place_,
-        name_of(key) +
-            (found.is_null() && !names(key) ? " is missing" : " is " + shortened(found.dump())) +
-            "; expected " + expected);
+    throw Error(ErrorKind::input, place_, name_of(key),
+                found.is_null() && !names(key) ? " is missing" : " is " + shortened(found.dump()),
+                "; expected ", expected);
 }
 
 std::size_t ModelConfig::whole(std::string_view key, std::optional<std::size_t> otherwise) const {
@@ -212,7 +196,7 @@ std::string ModelConfig::text(std::string_view key, const std::string& otherwise
 const json& ModelConfig::of_layer(std::string_view key, std::size_t layer) const {
     const json& list = at(key);
     if (!list.is_array() || list.size() <= layer)
-        fail(key, "a list with an entry for layer " + std::to_string(layer));
+        fail(key, "a list with an entry for layer ", layer);
     return list[layer];
 }
 
@@ -242,7 +226,7 @@ json ModelConfig::rope(std::string_view layer_type) const {
     }
     if (!has_types && rope.contains("full_attention"))
         fail(gives("rope_scaling") ? "rope_scaling" : "rope_parameters",
-             "one object for all layers, as model_type " + type_ + " has");
+             "one object for all layers, as model_type ", type_, " has");
     if (!rope.contains("rope_type")) rope["rope_type"] = rope.value("type", json("default"));
     // What is missing is given by a key outside, in the file or among the defaults.
     struct Outside {
@@ -294,11 +278,7 @@ ModelConfig ModelConfig::part(std::string_view key) const {
 void ModelConfig::require(std::string_view key, const json& expected) const {
     const json& value = at(key);
     if (value.is_null() || value == expected) return;
-    fail(key, expected.dump() + ", which attn computes");
-}
-
-void ModelConfig::pass_if(std::string_view key, const json& value) const {
-    if (members_.value(key, json()) == value) read_.emplace(key);
+    fail(key, expected.dump(), ", which attn computes");
 }
 
 void ModelConfig::check_unread() const {
@@ -309,11 +289,10 @@ void ModelConfig::check_unread() const {
         const auto common = defaults_.find(key);
         if (common != defaults_.end() && *common == value) continue;
         if (!known_.contains(key) && !may_change_attention(key, value)) continue;
-        throw Error(ErrorKind::input, place_,
-                    key + " is " + shortened(value.dump()) +
-                        ", whose effect attn does not compute; expected no such key" +
-                        (common == defaults_.end() ? "" : ", or " + common->dump()) +
-                        " (use a copy without it: --model-config FILE)");
+        throw Error(ErrorKind::input, place_, key, " is ", shortened(value.dump()),
+                    ", whose effect attn does not compute; expected no such key",
+                    common == defaults_.end() ? "" : ", or " + common->dump(),
+                    " (use a copy without it: --model-config FILE)");
     }
 }
 

@@ -10,6 +10,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "core/base/error.hpp"
 #include "core/model/block.hpp"
 
 namespace attn::io {
@@ -34,7 +35,9 @@ public:
     bool has_default(std::string_view key) const { return find(defaults_, key) != nullptr; }
 
     /// Whether the class has the key; true if the class is not known.
-    bool has(std::string_view key) const;
+    bool has(std::string_view key) const {
+        return defaults_.empty() || known_.contains(key) || names_.contains(key);
+    }
 
     /// The name of a key in the file, or in files of the class: "n_layer" for num_hidden_layers.
     std::string name_of(std::string_view key) const;
@@ -62,15 +65,22 @@ public:
     /// Requires this value, or no value. Errors: kind input.
     void require(std::string_view key, const nlohmann::json& expected) const;
     /// Marks a key as read if it has this value.
-    void pass_if(std::string_view key, const nlohmann::json& value) const;
+    void pass_if(std::string_view key, const nlohmann::json& value) const {
+        if (members_.value(key, nlohmann::json()) == value) read_.emplace(key);
+    }
     /// Marks all keys of the class as read.
     void pass_known() const { read_.insert(known_.begin(), known_.end()); }
-    [[noreturn]] void fail(std::string_view key, const std::string& expected) const;
+    /// `expected`: parts as those of `concat`.
+    template <class... Parts>
+    [[noreturn]] void fail(std::string_view key, const Parts&... expected) const {
+        refuse(key, concat(expected...));
+    }
 
     /// Errors: kind input for keys that were not read and may change the results.
     void check_unread() const;
 
 private:
+    [[noreturn]] void refuse(std::string_view key, const std::string& expected) const;
     const nlohmann::json* find(const nlohmann::json& members, std::string_view key) const;
 
     std::string place_, type_;

@@ -5,7 +5,6 @@
 
 #include "core/base/error.hpp"
 #include "io/model/families.hpp"
-#include "io/model/find_layer.hpp"
 #include "io/transformer/tensor_set.hpp"
 
 namespace attn::io {
@@ -14,8 +13,8 @@ namespace {
 using Shape = std::vector<std::size_t>;
 
 [[noreturn]] void refuse_shape(const StoredArray& array, const std::string& expected) {
-    throw Error(ErrorKind::input, array.place(),
-                "shape " + shape_text(array.shape) + "; expected " + expected);
+    throw Error(ErrorKind::input, array.place(), "shape ", shape_text(array.shape), "; expected ",
+                expected);
 }
 
 /// The key heads of a joined tensor: it has heads + 2 kv_heads parts as wide as one of the heads
@@ -173,10 +172,8 @@ private:
         NormSpec norm = norm_named(tensors_, name, settings);
         const std::size_t size = norm.weight->size();
         if (size != width && (heads == 0 || size * heads != width))
-            throw Error(ErrorKind::input, norm.weight->place(),
-                        std::to_string(size) + " elements; expected " + std::to_string(width) +
-                            " for all heads, or " + std::to_string(width) + " / " +
-                            std::to_string(heads) + " for each");
+            throw Error(ErrorKind::input, norm.weight->place(), size, " elements; expected ", width,
+                        " for all heads, or ", width, " / ", heads, " for each");
         return norm;
     }
 
@@ -223,9 +220,8 @@ EmbeddingSpec named_embedding(const std::shared_ptr<const ArrayFile>& file, cons
                               const EmbeddingSettings& settings) {
     const EmbeddingNames& names = layer.family->embedding;
     if (names.ids.empty())
-        throw SettingError(ErrorKind::usage, "token_ids",
-                           "family " + std::string(layer.family->name) +
-                               " has no embedding; expected INPUT instead");
+        throw SettingError(ErrorKind::usage, "token_ids", "family ", layer.family->name,
+                           " has no embedding; expected INPUT instead");
     check_embeddings(*file, layer);
     const TensorSet tensors(file);
     EmbeddingSpec spec;
@@ -236,9 +232,8 @@ EmbeddingSpec named_embedding(const std::shared_ptr<const ArrayFile>& file, cons
         *table = tensors.get(layer.full_outside(name));
         const Shape& shape = (*table)->shape();
         if (shape.size() != 2 || shape[1] != spec.ids->shape().back())
-            throw Error(ErrorKind::input, (*table)->place(),
-                        "shape " + shape_text(shape) + "; expected rows of " +
-                            std::to_string(spec.ids->shape().back()));
+            throw Error(ErrorKind::input, (*table)->place(), "shape ", shape_text(shape),
+                        "; expected rows of ", spec.ids->shape().back());
     }
     if (!names.norm.empty())
         spec.norm = norm_named(tensors, layer.full_outside(names.norm), settings.norm);
@@ -262,9 +257,8 @@ NormSpec named_pre_norm(const std::shared_ptr<const ArrayFile>& file, const Mode
                         const NormSettings& settings) {
     const Family& family = *layer.family;
     if (family.norm.empty())
-        throw SettingError(ErrorKind::usage, "pre_norm",
-                           "family " + std::string(family.name) +
-                               " has no norm before its attention; expected --no-pre-norm");
+        throw SettingError(ErrorKind::usage, "pre_norm", "family ", family.name,
+                           " has no norm before its attention; expected --no-pre-norm");
     return norm_named(TensorSet(file), layer.full_outside(family.norm), settings);
 }
 

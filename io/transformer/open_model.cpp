@@ -35,9 +35,8 @@ bool is_gguf(const std::string& file, const Access& access) {
 
 std::string weights_file(const std::string& path) {
     if (path == "config.json" || path.ends_with("/config.json"))
-        throw Error(ErrorKind::usage, path,
-                    "is a model's configuration; expected its folder, " +
-                        (path == "config.json" ? "." : path.substr(0, path.size() - 12)));
+        throw Error(ErrorKind::usage, path, "is a model's configuration; expected its folder, ",
+                    path == "config.json" ? "." : path.substr(0, path.size() - 12));
     if (!is_folder(path)) return path;
     constexpr std::string_view names[] = {"model.safetensors", "model.safetensors.index.json",
                                           "consolidated.safetensors"};
@@ -45,8 +44,8 @@ std::string weights_file(const std::string& path) {
     if (const std::string gguf = first_gguf_in(path); !gguf.empty())
         throw Error(ErrorKind::io, path,
                     "is a folder of GGUF files; expected one file, of a split model its first "
-                    "part: " +
-                        gguf);
+                    "part: ",
+                    gguf);
     throw Error(ErrorKind::io, path,
                 "is a folder without model.safetensors and model.safetensors.index.json; expected "
                 "one of them, or a file");

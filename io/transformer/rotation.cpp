@@ -3,10 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <numbers>
-#include <string>
 #include <vector>
 
-#include "core/base/error.hpp"
 #include "core/operator/rope.hpp"
 #include "core/plan/settings.hpp"
 #include "io/file/source.hpp"
@@ -24,10 +22,9 @@ public:
     bool gives(const char* key) const { return rope_.contains(key) && !rope_[key].is_null(); }
     double number(const char* key) const {
         if (!rope_.contains(key) || !rope_[key].is_number())
-            throw Error(ErrorKind::input, config_.place(),
-                        name() + std::string(" has no number ") + key +
-                            "; expected one for rope_type " +
-                            shortened(rope_.value("rope_type", json("default")).dump()));
+            throw Error(ErrorKind::input, config_.place(), name(), " has no number ", key,
+                        "; expected one for rope_type ",
+                        shortened(rope_.value("rope_type", json("default")).dump()));
         return rope_[key].get<double>();
     }
     double number(const char* key, double otherwise) const {
@@ -49,9 +46,8 @@ public:
             for (const json& value : rope_[key])
                 if (value.is_number()) list.push_back(value.get<double>());
         if (list.size() != count)
-            throw Error(ErrorKind::input, config_.place(),
-                        name() + std::string(" has no list ") + key + " of " +
-                            std::to_string(count) + " numbers; expected one");
+            throw Error(ErrorKind::input, config_.place(), name(), " has no list ", key, " of ",
+                        count, " numbers; expected one");
         return list;
     }
 
@@ -88,9 +84,8 @@ void apply_yarn(const ModelConfig& config, const RopeReader& rope, double base, 
     double low = correction(fast == 0 ? 32 : fast), high = correction(slow == 0 ? 1 : slow);
     const json settings = config.rope(), truncate = settings.value("truncate", json(true));
     if (!truncate.is_boolean() && !truncate.is_null())
-        throw Error(ErrorKind::input, config.place(),
-                    "truncate in the rotary settings is " + shortened(truncate.dump()) +
-                        "; expected true or false");
+        throw Error(ErrorKind::input, config.place(), "truncate in the rotary settings is ",
+                    shortened(truncate.dump()), "; expected true or false");
     if (truncate == json(true)) {
         low = std::floor(low);
         high = std::ceil(high);
@@ -159,27 +154,25 @@ Rotation rotation_of(const ModelConfig& config, const json& settings, std::size_
     double base = rope.number("rope_theta", default_rope_base);
     double part = rope.number("partial_rotary_factor", 1);
     if (!(base > 0) || !(part > 0) || part > 1)
-        throw Error(ErrorKind::input, config.place(),
-                    "rope_theta " + json(base).dump() + " and partial_rotary_factor " +
-                        json(part).dump() +
-                        "; expected rope_theta above 0 and partial_rotary_factor of at most 1");
+        throw Error(ErrorKind::input, config.place(), "rope_theta ", json(base).dump(),
+                    " and partial_rotary_factor ", json(part).dump(),
+                    "; expected rope_theta above 0 and partial_rotary_factor of at most 1");
     const bool is_proportional = type == "proportional",
                is_default = type == "default" || type == "mrope";
     if (is_default && !config.turns_part()) part = 1;
     if (part < 1 && !config.turns_part() && !is_proportional && type != "divisors")
-        throw Error(ErrorKind::input, config.place(),
-                    "partial_rotary_factor is " + json(part).dump() + " and rope_type is " +
-                        shortened(type) + ", which model_type " + config.type() +
-                        " does not combine; expected partial_rotary_factor 1, or no such key");
+        throw Error(ErrorKind::input, config.place(), "partial_rotary_factor is ",
+                    json(part).dump(), " and rope_type is ", shortened(type), ", which model_type ",
+                    config.type(),
+                    " does not combine; expected partial_rotary_factor 1, or no such key");
     auto dims =
         is_proportional ? width : static_cast<std::size_t>(static_cast<double>(width) * part);
     const bool is_odd = dims % 2 != 0;
     // Of one column the classes that do not round up make a head of another width.
     if (is_odd && (dims == width || dims == 1 || type == "yarn" || type == "dynamic"))
         throw Error(ErrorKind::input, config.place(),
-                    "the rotary embedding has an odd number of columns, " + std::to_string(dims) +
-                        " (partial_rotary_factor " + json(part).dump() +
-                        "); expected an even number");
+                    "the rotary embedding has an odd number of columns, ", dims,
+                    " (partial_rotary_factor ", json(part).dump(), "); expected an even number");
     if (type == "dynamic") {
         const double original = config.number("max_position_embeddings"),
                      factor = rope.number("factor"), n = static_cast<double>(dims);
@@ -196,9 +189,9 @@ Rotation rotation_of(const ModelConfig& config, const json& settings, std::size_
         scaling = {rope.number("factor"), rope.number("low_freq_factor"),
                    rope.number("high_freq_factor"), original_length(config, rope)};
     if (type == "llama3" && !(scaling[1] > 0 && scaling[2] > 0))
-        throw Error(ErrorKind::input, config.place(),
-                    "low_freq_factor is " + json(scaling[1]).dump() + " and high_freq_factor is " +
-                        json(scaling[2]).dump() + "; expected numbers above 0");
+        throw Error(ErrorKind::input, config.place(), "low_freq_factor is ",
+                    json(scaling[1]).dump(), " and high_freq_factor is ", json(scaling[2]).dump(),
+                    "; expected numbers above 0");
     Rotation rotation;
     rotation.pairs = pairs;
     rotation.frequencies = rope_frequencies(base, dims, scaling);
@@ -218,16 +211,15 @@ Rotation rotation_of(const ModelConfig& config, const json& settings, std::size_
         apply_longrope(config, rope, tokens, rotation);
     else if (!is_default && type != "linear" && type != "dynamic" && type != "llama3" &&
              !is_proportional)
-        throw Error(ErrorKind::input, config.place(),
-                    "rope_type is " + shortened(type) +
-                        "; expected default, linear, dynamic, yarn, longrope, llama3 or "
-                        "proportional");
+        throw Error(ErrorKind::input, config.place(), "rope_type is ", shortened(type),
+                    "; expected default, linear, dynamic, yarn, longrope, llama3 or "
+                    "proportional");
     bool is_finite = std::isfinite(rotation.factor);
     for (const double frequency : rotation.frequencies) is_finite &= std::isfinite(frequency);
     if (!is_finite)
-        throw Error(ErrorKind::input, config.place(),
-                    "the rotary settings " + shortened(settings.dump(), 120) +
-                        " give angles that are not finite; expected positive factors and lengths");
+        throw Error(ErrorKind::input, config.place(), "the rotary settings ",
+                    shortened(settings.dump(), 120),
+                    " give angles that are not finite; expected positive factors and lengths");
     return rotation;
 }
 

@@ -10,8 +10,7 @@
 namespace attn::io::rows_deepseek4 {
 namespace {
 
-constexpr std::string_view sliding = "sliding_attention", sparse = "compressed_sparse_attention",
-                           heavy = "heavily_compressed_attention";
+constexpr std::string_view sliding = "sliding_attention", sparse = "compressed_sparse_attention";
 
 /// The index in layer_types.
 std::size_t attention_type(const BlockReader& reader, std::size_t layer) {
@@ -57,8 +56,7 @@ Rotation rotation_for(const BlockReader& reader, bool compresses, std::size_t wi
         rotation_of(config, rope, config.whole("head_dim"), Rope::interleaved, reader.tokens);
     const std::size_t turned = 2 * rotation.frequencies.size();
     if (turned > width)
-        config.fail("index_head_dim",
-                    "at least " + std::to_string(turned) + ", the rotated columns of a head");
+        config.fail("index_head_dim", "at least ", turned, ", the rotated columns of a head");
     rotation.first = width - turned;
     return rotation;
 }
@@ -70,7 +68,7 @@ std::size_t compress_rate(const ModelConfig& config, const std::string& type) {
     if (rates.is_null()) return type == sparse ? 4 : 128;
     if (!rates.is_object() || !rates.contains(type) || !rates[type].is_number_unsigned() ||
         rates[type] == 0)
-        config.fail("compress_rates", "an object with an integer from 1 on for " + type);
+        config.fail("compress_rates", "an object with an integer from 1 on for ", type);
     return rates[type].get<std::size_t>();
 }
 
@@ -100,7 +98,7 @@ CompressedAttention read_attention(const BlockReader& reader) {
     if (heads == 0 || d == 0)
         config.fail("num_attention_heads", "an integer from 1 on, with head_dim from 1 on");
     if (groups == 0 || heads % groups != 0)
-        config.fail("o_groups", "a divisor of num_attention_heads " + std::to_string(heads));
+        config.fail("o_groups", "a divisor of num_attention_heads ", heads);
     config.require("num_key_value_heads", 1);
     part.part.heads = heads;
     part.part.kv_heads = 1;
@@ -235,8 +233,8 @@ void adjust_deepseek4(ModelReader& reader) {
     reader.spec.shows_tokens_first = true;
 }
 
-constexpr auto functions = row_functions("attention_type", attention_type, "make_block", make_block,
-                                         "adjust_deepseek4", adjust_deepseek4);
+constexpr RowFunction functions[] = {NAMED(attention_type), NAMED(make_block),
+                                     NAMED(adjust_deepseek4)};
 
 }  // namespace
 }  // namespace attn::io::rows_deepseek4

@@ -14,8 +14,8 @@ namespace {
 /// Sizes of the delta rule, with the convolution's taps.
 void set_sizes(const ModelConfig& config, DeltaPart& part, std::size_t taps) {
     if (part.key_heads == 0 || part.value_heads % part.key_heads != 0 || part.value_heads == 0)
-        config.fail("linear_num_value_heads",
-                    "a multiple of the number of key heads " + std::to_string(part.key_heads));
+        config.fail("linear_num_value_heads", "a multiple of the number of key heads ",
+                    part.key_heads);
     if (part.d_k == 0) config.fail("linear_key_head_dim", "at least 1");
     if (part.d_v == 0) config.fail("linear_value_head_dim", "at least 1");
     if (taps == 0) config.fail("linear_conv_kernel_dim", "at least 1");
@@ -47,8 +47,7 @@ void read_convolution(const BlockReader& reader, const std::string& module, Delt
         found += shape[0];
     }
     if (found != channels)
-        reader.config.fail("linear_key_head_dim",
-                           "a width for " + std::to_string(found) + " channels");
+        reader.config.fail("linear_key_head_dim", "a width for ", found, " channels");
     own.activation = &reader.activation();
 }
 
@@ -110,23 +109,19 @@ DeltaPart qwen_delta(const BlockReader& reader) {
     return part;
 }
 
-/// Attention whose query projection gives a gate as well.
-AttentionPart gated_attention(const BlockReader& reader) {
-    AttentionPart part = reader.attention_of(reader.kv_heads(), reader.head_width());
-    part.gate.from = ContextGate::From::query_projection;
-    return reader.attention(std::move(part));
-}
-
 bool is_linear(const BlockReader& reader) {
     return reader.layer_type() == "linear_attention";
 }
 
 void make_qwen_mixer(BlockReader& reader, TransformerBlock& block) {
     reader.config.pass_known();
-    if (is_linear(reader))
+    if (is_linear(reader)) {
         block.mixer = qwen_delta(reader);
-    else
-        block.mixer = gated_attention(reader);
+        return;
+    }
+    AttentionPart part = reader.attention_of(reader.kv_heads(), reader.head_width());
+    part.gate.from = ContextGate::From::query_projection;
+    block.mixer = reader.attention(std::move(part));
 }
 
 /// Rules for types of layers give whether they are full.
@@ -201,9 +196,8 @@ std::size_t kimi_type(const BlockReader& reader, std::size_t layer) {
     if (!older.is_object() || !older.contains("full_attn_layers") || !older.contains("kda_layers"))
         return layer != 0 && layer % 4 == 0;
     if (lists("full_attn_layers") == lists("kda_layers"))
-        reader.config.fail("linear_attn_config",
-                           "layer " + std::to_string(layer + 1) +
-                               " (from 1) in one of full_attn_layers and kda_layers");
+        reader.config.fail("linear_attn_config", "layer ", layer + 1,
+                           " (from 1) in one of full_attn_layers and kda_layers");
     return lists("full_attn_layers");
 }
 
@@ -219,7 +213,7 @@ void make_kimi_mixer(BlockReader& reader, TransformerBlock& block) {
         const std::size_t otherwise = config.whole(key);
         if (!older.is_object() || !older.contains(name)) return otherwise;
         if (!older[name].is_number_unsigned())
-            config.fail("linear_attn_config", std::string("an integer ") + name);
+            config.fail("linear_attn_config", "an integer ", name);
         return older[name].get<std::size_t>();
     };
     const std::string module = "self_attn.";
@@ -278,10 +272,10 @@ std::size_t ling_type(const BlockReader& reader, std::size_t layer) {
     return (layer + 1) % reader.config.positive("layer_group_size", 4) == 0;
 }
 
-constexpr auto functions = row_functions(
-    "make_qwen_mixer", make_qwen_mixer, "olmo_type", olmo_type, "make_olmo_mixer", make_olmo_mixer,
-    "kimi_type", kimi_type, "make_kimi_mixer", make_kimi_mixer, "make_kimi_ffn", make_kimi_ffn,
-    "make_ling_mixer", make_ling_mixer, "qwen3_5_type", qwen3_5_type, "ling_type", ling_type);
+constexpr RowFunction functions[] = {
+    NAMED(make_qwen_mixer), NAMED(olmo_type),       NAMED(make_olmo_mixer),
+    NAMED(kimi_type),       NAMED(make_kimi_mixer), NAMED(make_kimi_ffn),
+    NAMED(make_ling_mixer), NAMED(qwen3_5_type),    NAMED(ling_type)};
 
 }  // namespace
 }  // namespace attn::io::rows_delta

@@ -22,13 +22,11 @@ std::string name_of_albert_layer(const ModelConfig& config, std::size_t layer) {
     const std::size_t layers = config.whole("num_hidden_layers"),
                       groups = config.whole("num_hidden_groups"),
                       inner = config.positive("inner_group_num");
-    if (groups == 0 || groups > layers)
-        config.fail("num_hidden_groups", "1 to " + std::to_string(layers));
+    if (groups == 0 || groups > layers) config.fail("num_hidden_groups", "1 to ", layers);
     const double per_group = static_cast<double>(layers) / static_cast<double>(groups);
     const std::size_t step = layer / inner;
     const auto group = static_cast<std::size_t>(static_cast<double>(step) / per_group);
-    return "encoder.albert_layer_groups." + std::to_string(group) + ".albert_layers." +
-           std::to_string(layer % inner) + ".";
+    return concat("encoder.albert_layer_groups.", group, ".albert_layers.", layer % inner, ".");
 }
 
 void adjust_ernie_model(ModelReader& reader) {
@@ -187,7 +185,7 @@ void add_convolution(BlockReader& reader, TransformerBlock& block) {
                       groups = config.whole("conv_groups", 1), width = reader.width();
     if (taps % 2 == 0) config.fail("conv_kernel_size", "an odd number");
     if (groups == 0 || width % groups != 0)
-        config.fail("conv_groups", "a divisor of hidden_size " + std::to_string(width));
+        config.fail("conv_groups", "a divisor of hidden_size ", width);
     const std::size_t own = width / groups;
     const std::vector<double> stored =
         elements_of(reader.tensors.get("encoder.conv.conv.weight", {width, own, taps}));
@@ -269,8 +267,8 @@ bool is_rotary(const ModelConfig& config) {
 /// of the tokens were masked.
 std::vector<double> esm_factors(std::uint64_t mask, const std::vector<std::uint64_t>& ids,
                                 const std::vector<bool>& valid) {
-    const auto masked = static_cast<double>(std::count(ids.begin(), ids.end(), mask));
-    const auto padding = std::count(valid.begin(), valid.end(), false);
+    const auto masked = static_cast<double>(std::ranges::count(ids, mask));
+    const auto padding = std::ranges::count(valid, false);
     const double length = static_cast<double>(ids.size()) - static_cast<double>(padding),
                  factor = (1 - 0.15 * 0.8) / (1 - masked / length);
     std::vector<double> factors;
@@ -287,10 +285,9 @@ void adjust_esm_model(ModelReader& reader) {
     const std::size_t inputs =
         config.whole("num_hidden_layers") * config.whole("num_attention_heads");
     if (contacts != nullptr && contacts->elements() != inputs)
-        throw Error(ErrorKind::input, contacts->place(),
-                    std::to_string(contacts->elements()) + " elements; expected " +
-                        std::to_string(inputs) +
-                        " by num_hidden_layers and num_attention_heads in " + config.place());
+        throw Error(ErrorKind::input, contacts->place(), contacts->elements(),
+                    " elements; expected ", inputs,
+                    " by num_hidden_layers and num_attention_heads in ", config.place());
     if (!is_rotary(config)) {
         embedding.positions = reader.tensors.get("embeddings.position_embeddings.weight");
         count_after_padding(reader);
@@ -342,14 +339,12 @@ void adjust_modernbert(BlockReader& reader, TransformerBlock& block, AttentionPa
     if (!part.causal) part.window_right = part.window_left;
 }
 
-constexpr auto functions = row_functions(
-    "name_of_albert_layer", name_of_albert_layer, "adjust_ernie_model", adjust_ernie_model,
-    "adjust_layoutlm_model", adjust_layoutlm_model, "adjust_mpnet_model", adjust_mpnet_model,
-    "adjust_mpnet", adjust_mpnet, "adjust_roformer", adjust_roformer, "adjust_deberta_model",
-    adjust_deberta_model, "adjust_deberta", adjust_deberta, "adjust_deberta_v2", adjust_deberta_v2,
-    "adjust_albert_model", adjust_albert_model, "adjust_esm_model", adjust_esm_model, "adjust_esm",
-    adjust_esm, "adjust_esmc", adjust_esmc, "modernbert_type", modernbert_type, "adjust_modernbert",
-    adjust_modernbert);
+constexpr RowFunction functions[] = {
+    NAMED(name_of_albert_layer), NAMED(adjust_ernie_model), NAMED(adjust_layoutlm_model),
+    NAMED(adjust_mpnet_model),   NAMED(adjust_mpnet),       NAMED(adjust_roformer),
+    NAMED(adjust_deberta_model), NAMED(adjust_deberta),     NAMED(adjust_deberta_v2),
+    NAMED(adjust_albert_model),  NAMED(adjust_esm_model),   NAMED(adjust_esm),
+    NAMED(adjust_esmc),          NAMED(modernbert_type),    NAMED(adjust_modernbert)};
 
 }  // namespace
 }  // namespace attn::io::rows_encoder

@@ -66,7 +66,7 @@ std::vector<SoundStage> feature_stages(const ModelReader& reader) {
     if (kind != "group" && kind != "layer") config.fail("feat_extract_norm", "group or layer");
     const std::size_t count = config.at("conv_dim").size();
     if (count == 0 || config.whole("num_feat_extract_layers", count) != count)
-        config.fail("num_feat_extract_layers", "the length of conv_dim, " + std::to_string(count));
+        config.fail("num_feat_extract_layers", "the length of conv_dim, ", count);
     std::vector<SoundStage> stages(count);
     for (std::size_t i = 0; i < count; ++i) {
         SoundStage& stage = stages[i];
@@ -198,7 +198,7 @@ void adjust_common(ModelReader& reader) {
     const ModelConfig& config = reader.config;
     ModelSpec& model = reader.spec;
     if (const std::size_t width = model.embedding.ids->shape()[1]; config.whole("d_model") != width)
-        config.fail("d_model", "the width of the embedding, " + std::to_string(width));
+        config.fail("d_model", "the width of the embedding, ", width);
     if (config.flag("scale_embedding"))
         model.embedding.scale = std::sqrt(static_cast<double>(config.whole("d_model")));
     const Parameter bias = reader.tensors.find_whole("final_logits_bias");
@@ -216,24 +216,19 @@ void adjust_bart(ModelReader& reader) {
     reader.spec.embedding.first_position = 2;
 }
 
-std::string positions_of(const FamilyRow& row) {
-    return std::string(row.layer.substr(0, row.layer.find('.'))) + ".embed_positions.weight";
-}
-
 /// Rows of sines and cosines, which a file may have as well.
 void adjust_pegasus(ModelReader& reader) {
     adjust_common(reader);
     EmbeddingSpec& embedding = reader.spec.embedding;
-    embedding.positions = reader.tensors.find(positions_of(reader.row));
+    const std::string stack(reader.row.layer.substr(0, reader.row.layer.find('.')));
+    embedding.positions = reader.tensors.find(stack + ".embed_positions.weight");
     if (embedding.positions != nullptr) return;
     const std::size_t width = reader.config.whole("d_model"),
                       count = reader.config.whole("max_position_embeddings");
     embedding.position_row = [width, count](std::size_t position) {
         if (position >= count)
-            throw SettingError(ErrorKind::input, "position_ids",
-                               std::to_string(position) +
-                                   " is beyond max_position_embeddings; expected at most " +
-                                   std::to_string(count - 1));
+            throw SettingError(ErrorKind::input, "position_ids", position,
+                               " is beyond max_position_embeddings; expected at most ", count - 1);
         return sine_row(static_cast<double>(position), width, 0);
     };
 }
@@ -291,7 +286,7 @@ void make_t5_ffn(BlockReader& reader, TransformerBlock& block) {
 void adjust_t5(BlockReader& reader, TransformerBlock& block, AttentionPart& part) {
     const ModelConfig& config = reader.config;
     if (part.query.d_in != config.whole("d_model"))
-        config.fail("d_model", "the width of the matrices, " + std::to_string(part.query.d_in));
+        config.fail("d_model", "the width of the matrices, ", part.query.d_in);
     part.scale = 1;
     if (block.cross) block.cross->scale = 1;
     DistanceBuckets buckets;
@@ -325,12 +320,18 @@ void adjust_t5_decoder(ModelReader& reader) {
         model.logit_factor = 1 / std::sqrt(static_cast<double>(config.whole("d_model")));
 }
 
-constexpr auto functions = row_functions(
-    "adjust_moonshine_encoder", adjust_moonshine_encoder, "adjust_moonshine", adjust_moonshine,
-    "adjust_wav2vec2_model", adjust_wav2vec2_model, "adjust_wav2vec2", adjust_wav2vec2,
-    "adjust_wavlm", adjust_wavlm, "adjust_bart", adjust_bart, "adjust_pegasus", adjust_pegasus,
-    "adjust_m2m", adjust_m2m, "adjust_whisper_encoder", adjust_whisper_encoder, "make_t5_ffn",
-    make_t5_ffn, "adjust_t5", adjust_t5, "adjust_t5_decoder", adjust_t5_decoder);
+constexpr RowFunction functions[] = {NAMED(adjust_moonshine_encoder),
+                                     NAMED(adjust_moonshine),
+                                     NAMED(adjust_wav2vec2_model),
+                                     NAMED(adjust_wav2vec2),
+                                     NAMED(adjust_wavlm),
+                                     NAMED(adjust_bart),
+                                     NAMED(adjust_pegasus),
+                                     NAMED(adjust_m2m),
+                                     NAMED(adjust_whisper_encoder),
+                                     NAMED(make_t5_ffn),
+                                     NAMED(adjust_t5),
+                                     NAMED(adjust_t5_decoder)};
 
 }  // namespace
 }  // namespace attn::io::rows_encoder_decoder

@@ -106,8 +106,7 @@ std::size_t first_shared_layer(const BlockReader& reader) {
     const std::size_t layers = reader.config.whole("num_hidden_layers"),
                       shared = reader.config.whole("num_kv_shared_layers");
     if (shared >= layers && shared != 0)
-        reader.config.fail("num_kv_shared_layers",
-                           "less than num_hidden_layers " + std::to_string(layers));
+        reader.config.fail("num_kv_shared_layers", "less than num_hidden_layers ", layers);
     return layers - shared;
 }
 
@@ -116,8 +115,7 @@ std::size_t source_of(const BlockReader& reader, std::size_t layer) {
     const std::string_view own = type_of(reader, layer);
     for (std::size_t i = first_shared_layer(reader); i-- > 0;)
         if (type_of(reader, i) == own) return i;
-    reader.config.fail("num_kv_shared_layers",
-                       "a layer of type " + std::string(own) + " before those that share");
+    reader.config.fail("num_kv_shared_layers", "a layer of type ", own, " before those that share");
 }
 
 /// Whether a later layer takes this one's keys and values.
@@ -342,14 +340,13 @@ TransformerBlock make_gemma3n(BlockReader& reader) {
     return block;
 }
 
-constexpr auto functions = row_functions(
-    "adjust_gemma_model", adjust_gemma_model, "adjust_gemma2", adjust_gemma2, "adjust_gemma3",
-    adjust_gemma3, "adjust_gemma3_model", adjust_gemma3_model, "adjust_nanochat", adjust_nanochat,
-    "adjust_nanochat_model", adjust_nanochat_model, "adjust_t5gemma", adjust_t5gemma,
-    "adjust_t5gemma2", adjust_t5gemma2, "adjust_t5gemma_encoder", adjust_t5gemma_encoder,
-    "adjust_t5gemma2_model", adjust_t5gemma2_model, "make_gemma4_mixer", make_gemma4_mixer,
-    "gemma4_inner_width", gemma4_inner_width, "make_gemma4_ffn", make_gemma4_ffn, "adjust_gemma4",
-    adjust_gemma4, "adjust_gemma3n", adjust_gemma3n, "make_gemma3n", make_gemma3n);
+constexpr RowFunction functions[] = {
+    NAMED(adjust_gemma_model),    NAMED(adjust_gemma2),     NAMED(adjust_gemma3),
+    NAMED(adjust_gemma3_model),   NAMED(adjust_nanochat),   NAMED(adjust_nanochat_model),
+    NAMED(adjust_t5gemma),        NAMED(adjust_t5gemma2),   NAMED(adjust_t5gemma_encoder),
+    NAMED(adjust_t5gemma2_model), NAMED(make_gemma4_mixer), NAMED(gemma4_inner_width),
+    NAMED(make_gemma4_ffn),       NAMED(adjust_gemma4),     NAMED(adjust_gemma3n),
+    NAMED(make_gemma3n)};
 
 }  // namespace
 }  // namespace attn::io::rows_gemma

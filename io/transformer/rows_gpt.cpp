@@ -4,8 +4,6 @@
 // effect, so ALiBi's term is the slope times the key's position itself.
 #include <cmath>
 #include <cstdint>
-#include <string>
-#include <vector>
 
 #include "core/base/low_precision.hpp"
 #include "core/operator/rope.hpp"
@@ -56,8 +54,7 @@ void adjust_neo(BlockReader& reader, TransformerBlock&, AttentionPart& part) {
 void rotate_columns(BlockReader& reader, TransformerBlock&, AttentionPart& part) {
     const std::size_t dims = reader.config.whole("rotary_dim", part.d_k);
     if (dims == 0 || dims > part.d_k || dims % 2 != 0)
-        reader.config.fail("rotary_dim",
-                           "an even number from 2 to the heads' width " + std::to_string(part.d_k));
+        reader.config.fail("rotary_dim", "an even number from 2 to the heads' width ", part.d_k);
     Rotation rotation;
     rotation.pairs = Rope::interleaved;
     rotation.frequencies = rope_frequencies(default_rope_base, dims, {});
@@ -78,21 +75,18 @@ std::size_t bigcode_kv_heads(const ModelConfig& config) {
     return config.flag("multi_query", true) ? 1 : config.whole("num_attention_heads");
 }
 
-using Bias = std::function<Array<double>(std::size_t, std::size_t, std::size_t)>;
-
 /// `value(head, key)` for every query.
 template <class Value>
-Bias of_keys(std::size_t heads, const Value& value) {
-    return [heads, value](std::size_t, std::size_t q_len, std::size_t kv_len) {
-        Array<double> bias = Array<double>::from_shape({heads, q_len, kv_len});
-        for (std::size_t h = 0; h < heads; ++h)
-            for (std::size_t k = 0; k < kv_len; ++k) {
-                const double term = value(h, k);
-                for (std::size_t q = 0; q < q_len; ++q)
-                    bias.data()[(h * q_len + q) * kv_len + k] = term;
-            }
-        return bias;
-    };
+Array<double> bias_of_keys(std::size_t heads, std::size_t q_len, std::size_t kv_len,
+                           const Value& value) {
+    Array<double> bias = Array<double>::from_shape({heads, q_len, kv_len});
+    for (std::size_t h = 0; h < heads; ++h)
+        for (std::size_t k = 0; k < kv_len; ++k) {
+            const double term = value(h, k);
+            for (std::size_t q = 0; q < q_len; ++q)
+                bias.data()[(h * q_len + q) * kv_len + k] = term;
+        }
+    return bias;
 }
 
 /// The published slopes, one for each head.
@@ -102,11 +96,15 @@ std::vector<double> slopes_of(std::size_t heads) {
     return slopes;
 }
 
-Bias alibi(std::size_t heads) {
-    return of_keys(heads, [slopes = slopes_of(heads)](std::size_t head, std::size_t key) {
-        return slopes[head] * static_cast<double>(key);
-    });
-}
+struct Alibi {
+    std::vector<double> slopes;
+
+    Array<double> operator()(std::size_t, std::size_t q_len, std::size_t kv_len) const {
+        return bias_of_keys(slopes.size(), q_len, kv_len, [&](std::size_t head, std::size_t key) {
+            return slopes[head] * static_cast<double>(key);
+        });
+    }
+};
 
 /// Bloom's approximation of GELU, with its own digits of sqrt(2 / pi).
 constexpr Activation bloom_gelu{
@@ -114,7 +112,7 @@ constexpr Activation bloom_gelu{
     [](double x) { return x * 0.5 * (1 + std::tanh(0.79788456 * x * (1 + 0.044715 * x * x))); }};
 
 void adjust_bloom(BlockReader& reader, TransformerBlock& block, AttentionPart& part) {
-    part.bias = alibi(part.heads);
+    part.bias = Alibi{slopes_of(part.heads)};
     part.bias_counts_valid = true;
     block.residual_is_normed = reader.config.flag("apply_residual_connection_post_layernorm");
     auto* const ffn = std::get_if<FeedForward>(&block.ffn);
@@ -136,8 +134,7 @@ std::size_t falcon_kv_heads(const ModelConfig& config) {
     const std::size_t given = config.whole("num_kv_heads", heads);
     if (config.flag("new_decoder_architecture")) return given;
     if (config.flag("multi_query", true)) return 1;
-    if (given != heads)
-        config.fail("num_kv_heads", std::to_string(heads) + ", num_attention_heads");
+    if (given != heads) config.fail("num_kv_heads", heads, ", num_attention_heads");
     return heads;
 }
 
@@ -163,10 +160,11 @@ void adjust_falcon(BlockReader& reader, TransformerBlock&, AttentionPart& part) 
     if (!reader.config.flag("alibi")) return;
     std::vector<double> slopes = slopes_of(part.heads);
     for (double& slope : slopes) slope = to_bfloat16(slope);
-    const double scale = part.scale;
-    part.bias = of_keys(part.heads, [slopes, scale](std::size_t head, std::size_t key) {
-        return to_bfloat16(slopes[head] * to_bfloat16(static_cast<double>(key))) * scale;
-    });
+    part.bias = [slopes, scale = part.scale](std::size_t, std::size_t q_len, std::size_t kv_len) {
+        return bias_of_keys(slopes.size(), q_len, kv_len, [&](std::size_t head, std::size_t key) {
+            return to_bfloat16(slopes[head] * to_bfloat16(static_cast<double>(key))) * scale;
+        });
+    };
     part.bias_counts_valid = true;
 }
 
@@ -178,7 +176,7 @@ void adjust_mpt(BlockReader& reader, TransformerBlock&, AttentionPart& part) {
     part.scale = config.number("softmax_scale", part.scale);
     part.clip = config.number("clip_qkv", 0);
     // Whatever `alibi` and `alibi_bias_max` say, as in transformers.
-    part.bias = alibi(part.heads);
+    part.bias = Alibi{slopes_of(part.heads)};
 }
 
 void adjust_mpt_model(ModelReader& reader) {
@@ -250,15 +248,19 @@ void adjust_xglm(ModelReader& reader) {
     };
 }
 
-constexpr auto functions = row_functions(
-    "adjust_gpt2", adjust_gpt2, "adjust_neo", adjust_neo, "rotate_columns", rotate_columns,
-    "adjust_codegen", adjust_codegen, "adjust_neox_row", adjust_neox_row, "bigcode_kv_heads",
-    bigcode_kv_heads, "adjust_bloom", adjust_bloom, "falcon_kv_heads", falcon_kv_heads,
-    "adjust_falcon_row", adjust_falcon_row, "adjust_falcon", adjust_falcon, "adjust_mpt",
-    adjust_mpt, "adjust_mpt_model", adjust_mpt_model, "adjust_opt_row", adjust_opt_row,
-    "adjust_opt", adjust_opt, "adjust_biogpt", adjust_biogpt, "adjust_xglm", adjust_xglm);
+constexpr RowFunction functions[] = {
+    NAMED(adjust_gpt2),    NAMED(adjust_neo),      NAMED(rotate_columns),
+    NAMED(adjust_codegen), NAMED(adjust_neox_row), NAMED(bigcode_kv_heads),
+    NAMED(adjust_bloom),   NAMED(falcon_kv_heads), NAMED(adjust_falcon_row),
+    NAMED(adjust_falcon),  NAMED(adjust_mpt),      NAMED(adjust_mpt_model),
+    NAMED(adjust_opt_row), NAMED(adjust_opt),      NAMED(adjust_biogpt),
+    NAMED(adjust_xglm)};
 
 }  // namespace
 }  // namespace attn::io::rows_gpt
 
 constinit const attn::io::RowFunctions attn::io::gpt_functions = rows_gpt::functions;
+
+bool attn::io::is_alibi(const AttentionPart& part) {
+    return part.bias.target<rows_gpt::Alibi>() != nullptr;
+}

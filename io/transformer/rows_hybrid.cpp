@@ -67,9 +67,8 @@ StateSpacePart state_space(const BlockReader& reader) {
     part.states = config.whole("mamba_d_state");
     part.convolution.taps = config.whole("mamba_d_conv");
     if (part.heads == 0 || all % part.heads != 0 || part.states == 0 || part.convolution.taps == 0)
-        config.fail("mamba_n_heads", "a divisor of mamba_expand * hidden_size " +
-                                         std::to_string(all) +
-                                         ", and mamba_d_state and mamba_d_conv above 0");
+        config.fail("mamba_n_heads", "a divisor of mamba_expand * hidden_size ", all,
+                    ", and mamba_d_state and mamba_d_conv above 0");
     if (part.groups == 0 || part.heads % part.groups != 0)
         config.fail("mamba_n_groups", "a divisor of mamba_n_heads");
     part.d = all / part.heads;
@@ -99,10 +98,9 @@ TransformerBlock make_granite4(BlockReader& reader) {
     const bool has_experts = reader.config.whole("num_local_experts") != 0;
     if (is_mamba(reader)) {
         if (has_experts)
-            throw Error(ErrorKind::unsupported, reader.config.place(),
-                        "layer " + std::to_string(reader.layer) +
-                            " is a state-space layer in a model with experts, which attn does not "
-                            "compute; expected layers of attention, or num_local_experts 0");
+            throw Error(ErrorKind::unsupported, reader.config.place(), "layer ", reader.layer,
+                        " is a state-space layer in a model with experts, which attn does not "
+                        "compute; expected layers of attention, or num_local_experts 0");
         block.mixer = state_space(reader);
     } else {
         AttentionPart part = reader.attention();
@@ -161,15 +159,9 @@ std::size_t lfm_inner_width(const BlockReader& reader) {
 
 [[noreturn]] void refuse(const BlockReader& reader) {
     throw Error(
-        ErrorKind::unsupported, reader.config.place(),
-        "layer " + std::to_string(reader.layer) + " of model_type " + reader.config.type() +
-            " is a state-space layer, which attn does not compute; expected only layers before it");
-}
-
-/// Refuses a layer that a list of the config names other than attention.
-void refuse_others(const BlockReader& reader, const char* key) {
-    const nlohmann::json& type = reader.config.of_layer(key, reader.layer);
-    if (type != "attention" && type != "full_attention") refuse(reader);
+        ErrorKind::unsupported, reader.config.place(), "layer ", reader.layer, " of model_type ",
+        reader.config.type(),
+        " is a state-space layer, which attn does not compute; expected only layers before it");
 }
 
 void make_bamba_mixer(BlockReader& reader, TransformerBlock& block) {
@@ -198,8 +190,9 @@ void make_nemotron_mixer(BlockReader& reader, TransformerBlock& block) {
     if (config.gives("hybrid_override_pattern")) {
         const std::string pattern = config.text("hybrid_override_pattern");
         if (pattern.size() <= reader.layer || pattern[reader.layer] != '*') refuse(reader);
-    } else {
-        refuse_others(reader, "layers_block_type");
+    } else if (const nlohmann::json& type = config.of_layer("layers_block_type", reader.layer);
+               type != "attention" && type != "full_attention") {
+        refuse(reader);
     }
     block.mixer = reader.attention();
 }
@@ -221,14 +214,12 @@ void adjust_lfm_row(const ModelConfig& config, FamilyRow& row) {
 
 void make_no_ffn(BlockReader& /*reader*/, TransformerBlock& /*block*/) {}
 
-constexpr auto functions =
-    row_functions("adjust_granite_model", adjust_granite_model, "adjust_granite", adjust_granite,
-                  "adjust_granite_shared", adjust_granite_shared, "make_granite4", make_granite4,
-                  "lfm_type", lfm_type, "make_lfm_mixer", make_lfm_mixer, "lfm_inner_width",
-                  lfm_inner_width, "make_bamba_mixer", make_bamba_mixer, "make_jamba_mixer",
-                  make_jamba_mixer, "make_nemotron_mixer", make_nemotron_mixer, "make_falcon_block",
-                  make_falcon_block, "granite4_type", granite4_type, "has_lfm_experts",
-                  has_lfm_experts, "adjust_lfm_row", adjust_lfm_row, "make_no_ffn", make_no_ffn);
+constexpr RowFunction functions[] = {
+    NAMED(adjust_granite_model), NAMED(adjust_granite),    NAMED(adjust_granite_shared),
+    NAMED(make_granite4),        NAMED(lfm_type),          NAMED(make_lfm_mixer),
+    NAMED(lfm_inner_width),      NAMED(make_bamba_mixer),  NAMED(make_jamba_mixer),
+    NAMED(make_nemotron_mixer),  NAMED(make_falcon_block), NAMED(granite4_type),
+    NAMED(has_lfm_experts),      NAMED(adjust_lfm_row),    NAMED(make_no_ffn)};
 
 }  // namespace
 }  // namespace attn::io::rows_hybrid

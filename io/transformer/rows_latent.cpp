@@ -20,9 +20,8 @@ void check_head_dim(const BlockReader& reader, double part) {
     const std::size_t turned = config.whole("qk_rope_head_dim"),
                       given = config.whole("head_dim", turned);
     if (static_cast<std::size_t>(static_cast<double>(given) * part) != turned)
-        config.fail("head_dim", "a width whose rotary columns (partial_rotary_factor " +
-                                    nlohmann::json(part).dump() + ") are qk_rope_head_dim, " +
-                                    std::to_string(turned));
+        config.fail("head_dim", "a width whose rotary columns (partial_rotary_factor ",
+                    nlohmann::json(part).dump(), ") are qk_rope_head_dim, ", turned);
 }
 
 void make_attention(BlockReader& reader, TransformerBlock& block) {
@@ -83,7 +82,7 @@ std::size_t indexing_layer(const BlockReader& reader) {
             if (config.at(key).is_string()) {
                 const std::string pattern = config.text(key);
                 if (pattern.size() <= layer || (pattern[layer] != 'F' && pattern[layer] != 'S'))
-                    config.fail(key, "a letter F or S for layer " + std::to_string(layer));
+                    config.fail(key, "a letter F or S for layer ", layer);
                 return pattern[layer] == 'F';
             }
             const nlohmann::json& type = config.of_layer(key, layer);
@@ -122,7 +121,7 @@ void make_indexed_attention(BlockReader& reader, TransformerBlock& block, Rope p
     indexer.chosen = chosen;
     const std::size_t turned = config.whole("qk_rope_head_dim");
     if (indexer.width == 0 || indexer.width < turned)
-        config.fail("index_head_dim", "at least qk_rope_head_dim " + std::to_string(turned));
+        config.fail("index_head_dim", "at least qk_rope_head_dim ", turned);
     indexer.query = reader.linear("self_attn.indexer.wq_b", part.latent->query_down.d_out,
                                   indexer.heads * indexer.width);
     indexer.key = reader.linear("self_attn.indexer.wk", reader.width(), indexer.width);
@@ -151,12 +150,10 @@ void make_glm_attention(BlockReader& reader, TransformerBlock& block) {
     make_indexed_attention(reader, block, Rope::interleaved, indexing_layer(reader));
 }
 
-constexpr auto functions = row_functions(
-    "make_attention", make_attention, "check_deepseek2", check_deepseek2, "adjust_deepseek2",
-    adjust_deepseek2, "make_mistral4_attention", make_mistral4_attention, "make_minicpm3_attention",
-    make_minicpm3_attention, "adjust_minicpm3", adjust_minicpm3, "make_deepseek2_attention",
-    make_deepseek2_attention, "make_deepseek32_attention", make_deepseek32_attention,
-    "make_glm_attention", make_glm_attention);
+constexpr RowFunction functions[] = {
+    NAMED(make_attention),           NAMED(check_deepseek2),           NAMED(adjust_deepseek2),
+    NAMED(make_mistral4_attention),  NAMED(make_minicpm3_attention),   NAMED(adjust_minicpm3),
+    NAMED(make_deepseek2_attention), NAMED(make_deepseek32_attention), NAMED(make_glm_attention)};
 
 }  // namespace
 }  // namespace attn::io::rows_latent

@@ -2,7 +2,6 @@
 // and Cohere's, in which both parts take the same normed states and neighbouring columns turn.
 #include <memory>
 #include <utility>
-#include <vector>
 
 #include "io/transformer/shared_rows.hpp"
 
@@ -24,12 +23,10 @@ NormSpec norm_of_heads(const BlockReader& reader, std::string_view name, std::si
             std::string(name) + ".norms." + std::to_string(head) + ".weight", {width});
         weights.insert(weights.end(), own.begin(), own.end());
     }
-    NormSpec norm;
-    norm.is_rms = false;
-    norm.eps = reader.config.number("layer_norm_eps");
-    norm.weight = std::make_shared<const ComputedParameter>(std::move(weights),
-                                                            std::vector<std::size_t>{heads, width});
-    return norm;
+    return {.weight = std::make_shared<const ComputedParameter>(
+                std::move(weights), std::vector<std::size_t>{heads, width}),
+            .eps = reader.config.number("layer_norm_eps"),
+            .is_rms = false};
 }
 
 void adjust_stablelm_row(const ModelConfig& config, FamilyRow& row) {
@@ -72,7 +69,7 @@ Experts dbrx_experts(const BlockReader& reader) {
     part.count = config.whole("moe_num_experts", 4);
     part.chosen = config.whole("moe_top_k", 1);
     if (part.chosen == 0 || part.chosen > part.count)
-        config.fail("moe_top_k", "1 to " + std::to_string(part.count) + ", the number of experts");
+        config.fail("moe_top_k", "1 to ", part.count, ", the number of experts");
     part.router = reader.linear("ffn.router.layer", reader.width(), part.count);
     const nlohmann::json& power = config.at("moe_normalize_expert_weights");
     const bool is_default =
@@ -159,8 +156,8 @@ void adjust_moe(BlockReader& reader, TransformerBlock& block, AttentionPart& par
     if (is_attention_alone(block)) return;
     auto* const routed = std::get_if<Experts>(&block.ffn);
     if ((routed == nullptr) != dense)
-        config.fail("mlp_layer_types",
-                    "the type that the tensors of layer " + std::to_string(reader.layer) + " show");
+        config.fail("mlp_layer_types", "the type that the tensors of layer ", reader.layer,
+                    " show");
     if (routed == nullptr) return;
     const std::string choice = config.text("expert_selection_fn", "softmax");
     if (choice != "softmax" && choice != "sigmoid")
@@ -186,12 +183,12 @@ std::size_t dbrx_kv_heads(const ModelConfig& config) {
     return config.part("attn_config").whole("kv_n_heads", 1);
 }
 
-constexpr auto functions = row_functions(
-    "adjust_phi_row", adjust_phi_row, "adjust_stablelm_row", adjust_stablelm_row, "adjust_stablelm",
-    adjust_stablelm, "dbrx_block", dbrx_block, "adjust_cohere_row", adjust_cohere_row,
-    "check_head_norms", check_head_norms, "adjust_logits", adjust_logits, "adjust_cohere2",
-    adjust_cohere2, "adjust_moe_row", adjust_moe_row, "moe_type", moe_type, "adjust_moe",
-    adjust_moe, "adjust_olmo", adjust_olmo, "dbrx_kv_heads", dbrx_kv_heads);
+constexpr RowFunction functions[] = {
+    NAMED(adjust_phi_row), NAMED(adjust_stablelm_row), NAMED(adjust_stablelm),
+    NAMED(dbrx_block),     NAMED(adjust_cohere_row),   NAMED(check_head_norms),
+    NAMED(adjust_logits),  NAMED(adjust_cohere2),      NAMED(adjust_moe_row),
+    NAMED(moe_type),       NAMED(adjust_moe),          NAMED(adjust_olmo),
+    NAMED(dbrx_kv_heads)};
 
 }  // namespace
 }  // namespace attn::io::rows_layer_norm

@@ -1,5 +1,6 @@
 // Llama with small changes, among them experts: other activations, layers without rotation, windows
 // or chunks, norms of heads or after both parts, DeepSeek V3's router without latent attention.
+#include <algorithm>
 #include <cmath>
 
 #include "io/transformer/model_config.hpp"
@@ -108,11 +109,7 @@ std::size_t olmo3_type(const BlockReader& /*reader*/, std::size_t layer) {
 bool has_llama4_experts(const BlockReader& reader) {
     const std::size_t step = reader.config.whole("interleave_moe_layer_step", 1);
     const nlohmann::json& list = reader.config.at("moe_layers");
-    if (list.is_array()) {
-        for (const nlohmann::json& layer : list)
-            if (layer == reader.layer) return true;
-        return false;
-    }
+    if (list.is_array()) return std::find(list.begin(), list.end(), reader.layer) != list.end();
     if (step == 0) reader.config.fail("interleave_moe_layer_step", "at least 1");
     return (reader.layer + 1) % step == 0;
 }
@@ -211,7 +208,7 @@ void adjust_phimoe(BlockReader& reader, TransformerBlock& block, AttentionPart& 
             original.is_number() && static_cast<double>(reader.tokens) > original.get<double>();
         const char* const key = is_long ? "long_mscale" : "short_mscale";
         if (!rope.contains(key) || !rope[key].is_number())
-            reader.config.fail("rope_parameters", std::string("a number ") + key + " in it");
+            reader.config.fail("rope_parameters", "a number ", key, " in it");
         part.rotation->factor = rope[key].get<double>();
     }
     if (is_attention_alone(block)) return;
@@ -317,19 +314,18 @@ std::size_t mimo_type(const BlockReader& /*reader*/, std::size_t layer) {
     return layer != 0 && (layer + 1) % 6 != 0;
 }
 
-constexpr auto functions = row_functions(
-    "adjust_apertus", adjust_apertus, "smollm3_type", smollm3_type, "adjust_phi3", adjust_phi3,
-    "adjust_ministral3", adjust_ministral3, "adjust_hunyuan", adjust_hunyuan, "has_ernie_experts",
-    has_ernie_experts, "adjust_ernie_moe", adjust_ernie_moe, "adjust_olmoe", adjust_olmoe,
-    "exaone_type", exaone_type, "adjust_exaone", adjust_exaone, "adjust_smollm3", adjust_smollm3,
-    "cwm_type", cwm_type, "olmo3_type", olmo3_type, "has_llama4_experts", has_llama4_experts,
-    "adjust_llama4", adjust_llama4, "afmoe_type", afmoe_type, "adjust_afmoe_model",
-    adjust_afmoe_model, "adjust_afmoe", adjust_afmoe, "adjust_doge", adjust_doge,
-    "adjust_diffllama", adjust_diffllama, "llama4_type", llama4_type, "has_afmoe_experts",
-    has_afmoe_experts, "qwen2_moe_type", qwen2_moe_type, "adjust_phimoe", adjust_phimoe,
-    "adjust_gpt_oss_row", adjust_gpt_oss_row, "adjust_gpt_oss", adjust_gpt_oss, "adjust_minimax_m2",
-    adjust_minimax_m2, "adjust_grouped", adjust_grouped, "adjust_glm4_moe", adjust_glm4_moe,
-    "dots1_type", dots1_type, "make_mimo_mixer", make_mimo_mixer, "mimo_type", mimo_type);
+constexpr RowFunction functions[] = {
+    NAMED(adjust_apertus),     NAMED(smollm3_type),       NAMED(adjust_phi3),
+    NAMED(adjust_ministral3),  NAMED(adjust_hunyuan),     NAMED(has_ernie_experts),
+    NAMED(adjust_ernie_moe),   NAMED(adjust_olmoe),       NAMED(exaone_type),
+    NAMED(adjust_exaone),      NAMED(adjust_smollm3),     NAMED(cwm_type),
+    NAMED(olmo3_type),         NAMED(has_llama4_experts), NAMED(adjust_llama4),
+    NAMED(afmoe_type),         NAMED(adjust_afmoe_model), NAMED(adjust_afmoe),
+    NAMED(adjust_doge),        NAMED(adjust_diffllama),   NAMED(llama4_type),
+    NAMED(has_afmoe_experts),  NAMED(qwen2_moe_type),     NAMED(adjust_phimoe),
+    NAMED(adjust_gpt_oss_row), NAMED(adjust_gpt_oss),     NAMED(adjust_minimax_m2),
+    NAMED(adjust_grouped),     NAMED(adjust_glm4_moe),    NAMED(dots1_type),
+    NAMED(make_mimo_mixer),    NAMED(mimo_type)};
 
 }  // namespace
 }  // namespace attn::io::rows_llama

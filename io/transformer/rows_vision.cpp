@@ -1,13 +1,9 @@
 // Image models: encoders of patches of an image, or of a spectrogram.
-#include <array>
 #include <cmath>
 #include <memory>
 #include <numbers>
-#include <string>
 #include <utility>
-#include <vector>
 
-#include "core/model/stages.hpp"
 #include "io/transformer/shared_rows.hpp"
 
 namespace attn::io::rows_vision {
@@ -16,22 +12,20 @@ namespace {
 using Pair = std::array<std::size_t, 2>;
 
 void adjust_vit_model(ModelReader& reader) {
-    PatchInput input =
+    PatchInput& input =
         patches_of(reader, "patch_embeddings.projection", {"cls_token"}, "position_embeddings");
     input.image = pair_of(reader.config, "image_size");
     if (reader.tensors.has("embeddings.distillation_token"))
         input.tokens.push_back(reader.tensors.get("embeddings.distillation_token"));
-    reader.spec.input = std::move(input);
 }
 
 void adjust_ast_model(ModelReader& reader) {
     const ModelConfig& config = reader.config;
-    PatchInput input = patches_of(reader, "patch_embeddings.projection",
-                                  {"cls_token", "distillation_token"}, "position_embeddings");
+    PatchInput& input = patches_of(reader, "patch_embeddings.projection",
+                                   {"cls_token", "distillation_token"}, "position_embeddings");
     input.from = PatchInput::From::spectrogram;
     input.step = {config.positive("frequency_stride"), config.positive("time_stride")};
     input.image = {config.whole("num_mel_bins"), config.whole("max_length")};
-    reader.spec.input = std::move(input);
 }
 
 void add_layer_scales(BlockReader& reader, TransformerBlock& block, AttentionPart&) {
@@ -65,13 +59,12 @@ void check_positions(const ModelReader& reader, const Parameter& table, std::siz
     const std::size_t rows = shape.size() < 2 ? 0 : shape[shape.size() - 2],
                       expected = image[0] / patch[0] * (image[1] / patch[1]) + others;
     if (rows != expected)
-        throw Error(ErrorKind::input, table->place(),
-                    std::to_string(rows) + " positions; expected " + std::to_string(expected) +
-                        " by image_size in " + reader.config.place());
+        throw Error(ErrorKind::input, table->place(), rows, " positions; expected ", expected,
+                    " by image_size in ", reader.config.place());
 }
 
 void adjust_dinov2_model(ModelReader& reader) {
-    PatchInput input =
+    PatchInput& input =
         patches_of(reader, "patch_embeddings.projection", {"cls_token"}, "position_embeddings");
     const bool has_registers = reader.row.type == "dinov2_with_registers";
     if (has_registers && reader.config.whole("num_register_tokens") != 0)
@@ -80,7 +73,6 @@ void adjust_dinov2_model(ModelReader& reader) {
                                {1, reader.config.whole("num_register_tokens"), input.width});
     check_positions(reader, input.positions, 1);
     input.resize = has_registers ? Resize::bicubic_smooth : Resize::bicubic;
-    reader.spec.input = std::move(input);
 }
 
 /// Biases of the scores of a class token and patches: rows of a table by the distances between two
@@ -142,25 +134,22 @@ void adjust_beit(BlockReader& reader, TransformerBlock& block, AttentionPart& pa
 }
 void adjust_beit_model(ModelReader& reader) {
     const bool has_table = reader.config.flag("use_absolute_position_embeddings");
-    PatchInput input = patches_of(reader, "patch_embeddings.projection", {"cls_token"},
-                                  has_table ? "position_embeddings" : nullptr);
+    PatchInput& input = patches_of(reader, "patch_embeddings.projection", {"cls_token"},
+                                   has_table ? "position_embeddings" : nullptr);
     input.resize = Resize::bicubic;
-    reader.spec.input = std::move(input);
     if (!reader.config.flag("use_mean_pooling", true))
         reader.spec.final_norm = reader.norm("layernorm");
 }
 
 void adjust_clip_model(ModelReader& reader) {
-    PatchInput input =
+    PatchInput& input =
         patches_of(reader, "patch_embedding", {"class_embedding"}, "position_embedding.weight");
     input.image = pair_of(reader.config, "image_size");
     input.norm = reader.norm("pre_layrnorm");
-    reader.spec.input = std::move(input);
 }
 void adjust_siglip_model(ModelReader& reader) {
-    PatchInput input = patches_of(reader, "patch_embedding", {}, "position_embedding.weight");
+    PatchInput& input = patches_of(reader, "patch_embedding", {}, "position_embedding.weight");
     check_positions(reader, input.positions, 0);
-    reader.spec.input = std::move(input);
 }
 void adjust_siglip2_model(ModelReader& reader) {
     const ModelConfig& config = reader.config;
@@ -213,20 +202,17 @@ void adjust_dinov3_row(const ModelConfig& config, FamilyRow& row) {
     if (config.flag("use_gated_mlp")) row.ffn.gate = "mlp.gate_proj";
 }
 void adjust_dinov3_model(ModelReader& reader) {
-    PatchInput input = patches_of(reader, "patch_embeddings", {"cls_token"}, nullptr);
+    PatchInput& input = patches_of(reader, "patch_embeddings", {"cls_token"}, nullptr);
     if (const std::size_t count = reader.config.whole("num_register_tokens"); count != 0)
         input.registers = reader.tensors.get("embeddings.register_tokens", {1, count, input.width});
-    reader.spec.input = std::move(input);
 }
 
-constexpr auto functions = row_functions(
-    "adjust_vit_model", adjust_vit_model, "adjust_ast_model", adjust_ast_model, "add_layer_scales",
-    add_layer_scales, "dino_inner_width", dino_inner_width, "adjust_dinov2_row", adjust_dinov2_row,
-    "adjust_dinov2_model", adjust_dinov2_model, "adjust_beit", adjust_beit, "adjust_beit_model",
-    adjust_beit_model, "adjust_clip_model", adjust_clip_model, "adjust_siglip_model",
-    adjust_siglip_model, "adjust_siglip2_model", adjust_siglip2_model, "adjust_dinov3",
-    adjust_dinov3, "adjust_dinov3_row", adjust_dinov3_row, "adjust_dinov3_model",
-    adjust_dinov3_model);
+constexpr RowFunction functions[] = {
+    NAMED(adjust_vit_model),    NAMED(adjust_ast_model),     NAMED(add_layer_scales),
+    NAMED(dino_inner_width),    NAMED(adjust_dinov2_row),    NAMED(adjust_dinov2_model),
+    NAMED(adjust_beit),         NAMED(adjust_beit_model),    NAMED(adjust_clip_model),
+    NAMED(adjust_siglip_model), NAMED(adjust_siglip2_model), NAMED(adjust_dinov3),
+    NAMED(adjust_dinov3_row),   NAMED(adjust_dinov3_model)};
 
 }  // namespace
 }  // namespace attn::io::rows_vision

@@ -19,11 +19,9 @@ void check_convolution(const TensorSet& tensors, const std::string& name, const 
     if (shape.size() == 3 && groups != 0 && shape[0] % groups == 0 && shape[0] != 0 &&
         shape[1] * groups == d_in && d_in != 0 && shape[2] == taps && taps != 0)
         return;
-    throw Error(ErrorKind::input, tensors.find_array(name)->place(),
-                "shape " + shape_text(shape) + "; expected (channels, " +
-                    std::to_string(groups == 0 ? 0 : d_in / groups) + ", " + std::to_string(taps) +
-                    ") with a multiple of " + std::to_string(groups) +
-                    " channels by the model's config.json");
+    throw Error(ErrorKind::input, tensors.find_array(name)->place(), "shape ", shape_text(shape),
+                "; expected (channels, ", groups == 0 ? 0 : d_in / groups, ", ", taps,
+                ") with a multiple of ", groups, " channels by the model's config.json");
 }
 
 bool always_has_experts(const BlockReader& /*reader*/) {
@@ -61,11 +59,11 @@ void adjust_gelu(BlockReader& reader, TransformerBlock& block, AttentionPart& /*
         ffn->activation = find_activation("gelu_new");
 }
 
-constexpr auto common_functions = row_functions(
-    "always_has_experts", always_has_experts, "has_experts_after_dense", has_experts_after_dense,
-    "has_experts_by_type", has_experts_by_type, "has_experts_by_step", has_experts_by_step,
-    "adjust_bert", adjust_bert, "adjust_bert_model", adjust_bert_model, "adjust_roberta_model",
-    adjust_roberta_model, "adjust_gelu", adjust_gelu);
+constexpr RowFunction common_functions[] = {
+    NAMED(always_has_experts),   NAMED(has_experts_after_dense),
+    NAMED(has_experts_by_type),  NAMED(has_experts_by_step),
+    NAMED(adjust_bert),          NAMED(adjust_bert_model),
+    NAMED(adjust_roberta_model), NAMED(adjust_gelu)};
 
 }  // namespace
 
@@ -83,8 +81,7 @@ std::function<double(double)> position_factor(const BlockReader& reader,
                                               const nlohmann::json& rope) {
     const auto number = [&](const char* key) {
         if (!rope.contains(key) || !rope[key].is_number() || !(rope[key].get<double>() > 0))
-            reader.config.fail("rope_parameters",
-                               std::string("a number ") + key + " above 0 in it");
+            reader.config.fail("rope_parameters", "a number ", key, " above 0 in it");
         return rope[key].get<double>();
     };
     const double beta = number("llama_4_scaling_beta"),
@@ -105,7 +102,7 @@ AttentionPart latent_attention(const BlockReader& reader, std::optional<Rope> pa
                       rank = config.whole("kv_lora_rank"), width = reader.width();
     part.heads = part.kv_heads = reader.heads();
     if (reader.kv_heads() != part.heads)
-        config.fail("num_key_value_heads", "num_attention_heads " + std::to_string(part.heads));
+        config.fail("num_key_value_heads", "num_attention_heads ", part.heads);
     part.d_k = plain + turned;
     part.d_v = config.whole("v_head_dim", part.heads == 0 ? 0 : width / part.heads);
     if (part.heads == 0) config.fail("num_attention_heads", "at least 1");
@@ -158,12 +155,10 @@ AttentionPart latent_attention(const BlockReader& reader, std::optional<Rope> pa
 
 NormSpec layer_norm_of(const TensorSet& tensors, const std::string& name, double eps,
                        std::size_t width) {
-    NormSpec norm;
-    norm.is_rms = false;
-    norm.eps = eps;
-    norm.weight = tensors.get(name + ".weight", {width});
-    norm.bias = tensors.bias_of(name, {width});
-    return norm;
+    return {.weight = tensors.get(name + ".weight", {width}),
+            .bias = tensors.bias_of(name, {width}),
+            .eps = eps,
+            .is_rms = false};
 }
 
 double bound_of(const ModelConfig& config, const std::string& key) {
@@ -239,15 +234,13 @@ std::array<std::size_t, 2> grid_of(const BlockReader& reader) {
         size = {shape[1], shape[2]};
     }
     if (size[0] < patch[0] || size[1] < patch[1])
-        throw SettingError(ErrorKind::input, "pixel_values",
-                           "is an image of " + std::to_string(size[0]) + " x " +
-                               std::to_string(size[1]) + "; expected at least one patch of " +
-                               std::to_string(patch[0]) + " x " + std::to_string(patch[1]));
+        throw SettingError(ErrorKind::input, "pixel_values", "is an image of ", size[0], " x ",
+                           size[1], "; expected at least one patch of ", patch[0], " x ", patch[1]);
     return {size[0] / patch[0], size[1] / patch[1]};
 }
 
-PatchInput patches_of(const ModelReader& reader, const std::string& name,
-                      const std::vector<const char*>& tokens, const char* positions) {
+PatchInput& patches_of(const ModelReader& reader, const std::string& name,
+                       const std::vector<const char*>& tokens, const char* positions) {
     const std::string module = "embeddings.";
     const ModelConfig& config = reader.config;
     PatchInput input;
@@ -262,7 +255,7 @@ PatchInput patches_of(const ModelReader& reader, const std::string& name,
     map.d_out = input.width;
     for (const char* token : tokens) input.tokens.push_back(reader.tensors.get(module + token));
     if (positions != nullptr) input.positions = reader.tensors.get(module + positions);
-    return input;
+    return reader.spec.input.emplace<PatchInput>(std::move(input));
 }
 
 void adjust_bert(BlockReader& reader, TransformerBlock& /*block*/, AttentionPart& part) {

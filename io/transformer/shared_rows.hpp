@@ -37,6 +37,9 @@ AttentionPart latent_attention(const BlockReader& reader, std::optional<Rope> pa
 NormSpec layer_norm_of(const TensorSet& tensors, const std::string& name, double eps,
                        std::size_t width);
 
+/// Whether the bias on scores is ALiBi's, by the published slopes.
+bool is_alibi(const AttentionPart& part);
+
 /// The bound of scores, logits or projections, 0 without one. Errors: kind input for 0 in the file.
 double bound_of(const ModelConfig& config, const std::string& key);
 
@@ -63,9 +66,9 @@ std::array<std::size_t, 2> pair_of(const ModelConfig& config, const std::string&
 std::array<std::size_t, 2> grid_of(const BlockReader& reader);
 
 /// The convolution `name` over patches of pixels, the tokens before them and the table of
-/// positions, or null, in the module "embeddings.".
-PatchInput patches_of(const ModelReader& reader, const std::string& name,
-                      const std::vector<const char*>& tokens, const char* positions);
+/// positions, or null, in the module "embeddings.": the input of the model.
+PatchInput& patches_of(const ModelReader& reader, const std::string& name,
+                       const std::vector<const char*>& tokens, const char* positions);
 
 // The rows of BERT and RoBERTa, on which those of other encoders are based.
 

@@ -1,8 +1,5 @@
 #include "io/transformer/block_reader.hpp"
 
-#include <optional>
-#include <string>
-
 #include "core/base/error.hpp"
 #include "core/model/model.hpp"
 
@@ -13,10 +10,8 @@ using nlohmann::json;
 
 [[noreturn]] void fail(const ModelConfig& config, std::string_view key, std::uint64_t expected,
                        const Parameter& tensor, std::size_t found, std::string_view what) {
-    throw Error(ErrorKind::input, tensor->place(),
-                std::to_string(found) + " " + std::string(what) + "; expected " +
-                    std::to_string(expected) + " by " + config.name_of(key) + " in " +
-                    config.place());
+    throw Error(ErrorKind::input, tensor->place(), found, " ", what, "; expected ", expected,
+                " by ", config.name_of(key), " in ", config.place());
 }
 
 /// The key of the width inside experts.
@@ -33,9 +28,8 @@ void check_head_norm(const AttentionPart& part, const std::optional<NormSpec>& n
     const bool is_whole = part.norms_whole || norm->weight->shape().size() == 2;
     const std::size_t found = norm->weight->size(), expected = (is_whole ? heads : 1) * part.d_k;
     if (found != expected)
-        throw Error(ErrorKind::input, norm->weight->place(),
-                    std::to_string(found) + " elements; expected " + std::to_string(expected) +
-                        (is_whole ? ", a norm over all heads" : ", a norm of single heads"));
+        throw Error(ErrorKind::input, norm->weight->place(), found, " elements; expected ",
+                    expected, is_whole ? ", a norm over all heads" : ", a norm of single heads");
 }
 
 }  // namespace
@@ -69,9 +63,8 @@ void check_sizes(const ModelSource& source, const ModelSpec& model) {
         const std::size_t others =
             embedding.padding_id ? 0 : static_cast<std::size_t>(embedding.first_position);
         if (table->shape()[0] < others)
-            throw Error(ErrorKind::input, table->place(),
-                        std::to_string(table->shape()[0]) + " rows; expected more than " +
-                            std::to_string(others));
+            throw Error(ErrorKind::input, table->place(), table->shape()[0],
+                        " rows; expected more than ", others);
         require_size(config, source.row.positions_key, 0, table, table->shape()[0] - others,
                      others == 0 ? "rows" : "rows without the first " + std::to_string(others));
     }

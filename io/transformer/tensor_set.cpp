@@ -1,10 +1,8 @@
 #include "io/transformer/tensor_set.hpp"
 
 #include <algorithm>
-#include <span>
 #include <utility>
 
-#include "core/base/error.hpp"
 #include "io/model/find_layer.hpp"
 #include "io/text/number_text.hpp"
 
@@ -96,8 +94,8 @@ void require_float_type(const StoredArray& array) {
                           array.type_name.find('f') != std::string::npos ||
                           array.type_name == "number" || array.dequantiser != nullptr;
     if (!is_float)
-        throw Error(ErrorKind::input, array.place(),
-                    "is of type " + array.type_name + "; expected floating-point numbers");
+        throw Error(ErrorKind::input, array.place(), "is of type ", array.type_name,
+                    "; expected floating-point numbers");
 }
 
 }  // namespace
@@ -131,15 +129,13 @@ Parameter TensorSet::find_whole(const std::string& name) const {
 Parameter TensorSet::get(const std::string& name, const std::vector<std::size_t>& shape) const {
     Parameter tensor = find(name);
     if (tensor == nullptr)
-        throw IncompleteModel(
-            ErrorKind::input, file_->name,
-            "no tensor \"" + prefix_ + name +
-                "\"; expected a tensor with this name, which the model's family and "
-                "config.json require");
+        throw IncompleteModel(ErrorKind::input, file_->name, "no tensor \"", prefix_, name,
+                              "\"; expected a tensor with this name, which the model's family and "
+                              "config.json require");
     if (!shape.empty() && tensor->shape() != shape)
-        throw Error(ErrorKind::input, find_array(name)->place(),
-                    "shape " + shape_text(tensor->shape()) + "; expected " + shape_text(shape) +
-                        " by the model's config.json");
+        throw Error(ErrorKind::input, find_array(name)->place(), "shape ",
+                    shape_text(tensor->shape()), "; expected ", shape_text(shape),
+                    " by the model's config.json");
     return tensor;
 }
 
@@ -198,10 +194,10 @@ LinearMap TensorSet::linear(const std::string& name, std::size_t d_in, std::size
             return size == 0 ? std::string(any) : std::to_string(size);
         };
         const std::string inputs = text(d_in, "inputs"), outputs = text(d_out, "outputs");
-        throw Error(ErrorKind::input, find_array(name + ".weight")->place(),
-                    "shape " + shape_text(shape) + "; expected (" +
-                        (in_out ? inputs + ", " + outputs : outputs + ", " + inputs) +
-                        ") by the model's config.json");
+        throw Error(ErrorKind::input, find_array(name + ".weight")->place(), "shape ",
+                    shape_text(shape), "; expected (",
+                    in_out ? inputs + ", " + outputs : outputs + ", " + inputs,
+                    ") by the model's config.json");
     }
     map.bias = bias_of(name, {map.d_out});
     return map;
@@ -214,9 +210,8 @@ LinearMap TensorSet::of_stack(const std::string& name, std::size_t index, bool i
     map.in_out = in_out;
     const std::vector<std::size_t>& shape = map.weight->shape();
     if (shape.size() != 3 || index >= shape[0])
-        throw Error(ErrorKind::input, find_array(name)->place(),
-                    "shape " + shape_text(shape) +
-                        "; expected (experts, rows, columns) with expert " + std::to_string(index));
+        throw Error(ErrorKind::input, find_array(name)->place(), "shape ", shape_text(shape),
+                    "; expected (experts, rows, columns) with expert ", index);
     map.d_in = shape[in_out ? 1 : 2];
     map.d_out = shape[in_out ? 2 : 1];
     map.first = index * map.d_in * map.d_out;
@@ -229,13 +224,12 @@ void TensorSet::check_used(const std::string& start,
                            std::span<const std::string_view> ignored) const {
     for (const StoredArray& array : file_->arrays) {
         if (!array.name.starts_with(prefix_ + start) || used_.contains(array.name)) continue;
-        if (std::any_of(ignored.begin(), ignored.end(),
-                        [&](std::string_view end) { return array.name.ends_with(end); }))
+        if (std::ranges::any_of(ignored,
+                                [&](std::string_view end) { return array.name.ends_with(end); }))
             continue;
-        throw Error(ErrorKind::input, file_->name,
-                    "tensor \"" + array.name +
-                        "\" is not used by the family of config.json's model_type; expected a "
-                        "model_type whose blocks have it");
+        throw Error(ErrorKind::input, file_->name, "tensor \"", array.name,
+                    "\" is not used by the family of config.json's model_type; expected a "
+                    "model_type whose blocks have it");
     }
 }
 

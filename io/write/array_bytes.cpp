@@ -1,13 +1,11 @@
 #include "io/write/array_bytes.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <exception>
 #include <thread>
 #include <type_traits>
 #include <utility>
-#include <vector>
 
 #include "core/base/error.hpp"
 #include "core/base/low_precision.hpp"

@@ -1,7 +1,5 @@
 #include "io/write/report.hpp"
 
-#include <utility>
-
 #include "core/base/error.hpp"
 #include "core/operator/arrays.hpp"
 #include "io/read/array_file.hpp"

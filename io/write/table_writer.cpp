@@ -241,10 +241,6 @@ private:
     std::vector<std::span<const std::string>> labels_;  // by axis
 };
 
-}  // namespace
-
-namespace {
-
 std::size_t matrices_of(const NamedArray& array) {
     const std::vector<std::size_t> shape = shape_of(array);
     std::size_t count = 1;

@@ -15,7 +15,6 @@
 
 #include "core/base/memory.hpp"
 #include "core/fused/attend_fused.hpp"
-#include "core/fused/project_fused.hpp"
 #include "core/kernels/dispatch.hpp"
 #include "tests/bench/peak.hpp"
 #include "tests/support/random_call.hpp"

@@ -1,6 +1,6 @@
 // --token takes an index or a label in every mode, on the command line, in a request and in a
 // batch, with the same answer.
-#include "core/plan/modes.hpp"
+#include "core/plan/settings.hpp"
 #include "tests/support/answers.hpp"
 
 namespace token_label_test {

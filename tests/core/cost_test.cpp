@@ -1,6 +1,6 @@
 // The estimated cost of a question: its arithmetic against the sizes of its products. Sizes:
 // dry_run_test.cpp.
-#include "core/layer/cost.hpp"
+#include "core/layer/layer.hpp"
 
 #include <doctest/doctest.h>
 

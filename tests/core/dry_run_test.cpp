@@ -8,7 +8,7 @@
 #include "core/base/error.hpp"
 #include "core/base/memory.hpp"
 #include "core/kernels/dispatch.hpp"
-#include "core/layer/cost.hpp"
+#include "core/layer/layer.hpp"
 #include "core/plan/backend.hpp"
 #include "tests/support/dice.hpp"
 #include "tests/support/drawn_layer.hpp"

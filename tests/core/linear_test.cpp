@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "core/kernels/dispatch.hpp"
-#include "core/layer/heads.hpp"
+#include "core/layer/stages.hpp"
 #include "core/linear/linear.hpp"
 #include "tests/support/kernel_check.hpp"
 #include "tests/support/linear_question.hpp"

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "core/layer/heads.hpp"
+#include "core/layer/stages.hpp"
 #include "core/operator/merge.hpp"
 #include "core/plan/backend.hpp"
 #include "tests/support/fused_answer.hpp"

@@ -1,5 +1,5 @@
 // Projections by every kernel against plain loops in float64.
-#include "core/fused/project_fused.hpp"
+#include "core/fused/attend_fused.hpp"
 
 #include <doctest/doctest.h>
 

@@ -1,5 +1,5 @@
 // Missing files, and their messages.
-#include "io/file/missing_file.hpp"
+#include "io/file/access.hpp"
 
 #include <doctest/doctest.h>
 

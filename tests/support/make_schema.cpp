@@ -15,7 +15,7 @@
 #include "cli/model/model.hpp"
 #include "cli/request/request.hpp"
 #include "core/operator/arrays.hpp"
-#include "core/plan/modes.hpp"
+#include "core/plan/settings.hpp"
 #include "io/read/examples.hpp"
 
 namespace {
