@@ -1,16 +1,10 @@
 // `attn batch`: its own flags, and every flag of the modes as a default for records.
 #include <algorithm>
-#include <array>
 #include <iterator>
-#include <string_view>
-#include <utility>
 
 #include "cli/batch/batch.hpp"
-#include "cli/model/model.hpp"
 #include "cli/model/model_options.hpp"
 #include "cli/output/output.hpp"
-#include "cli/question/question.hpp"
-#include "cli/request/request.hpp"
 #include "cli/request/request_builder.hpp"
 #include "core/base/error.hpp"
 #include "core/base/threads.hpp"

@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <span>
-#include <utility>
 
 #include <nlohmann/json.hpp>
 
@@ -11,7 +10,6 @@
 #include "io/file/bytes.hpp"
 #include "io/file/path.hpp"
 #include "io/file/source.hpp"
-#include "io/read/json_document.hpp"
 #include "io/text/json_text.hpp"
 
 namespace attn::cli {

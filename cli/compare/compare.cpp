@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstdio>
 #include <map>
-#include <optional>
 #include <utility>
 
 #include <nlohmann/json.hpp>
@@ -12,7 +11,6 @@
 #include "core/base/error.hpp"
 #include "io/file/output.hpp"
 #include "io/read/json_document.hpp"
-#include "io/read/result_view.hpp"
 
 namespace attn::cli {
 namespace {

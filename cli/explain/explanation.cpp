@@ -1,6 +1,5 @@
 #include "cli/explain/explanation.hpp"
 
-#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <limits>
@@ -8,7 +7,6 @@
 #include <stdexcept>
 
 #include "cli/question/operands.hpp"
-#include "cli/request/request.hpp"
 #include "io/file/source.hpp"
 #include "io/text/number_text.hpp"
 #include "io/write/row_text.hpp"

@@ -1,13 +1,11 @@
 // What an explanation says before and after the heads: the answer, the question, the input, the
 // projections, the output.
-#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <numeric>
 #include <tuple>
 
 #include "cli/explain/explanation.hpp"
-#include "cli/request/request.hpp"
 #include "io/file/source.hpp"
 #include "io/text/number_text.hpp"
 #include "io/write/row_text.hpp"

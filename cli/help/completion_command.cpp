@@ -2,10 +2,7 @@
 
 #include <algorithm>
 #include <sstream>
-#include <string>
-#include <vector>
 
-#include "cli/args/args.hpp"
 #include "core/base/error.hpp"
 #include "core/operator/arrays.hpp"
 #include "io/file/output.hpp"

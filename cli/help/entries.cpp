@@ -2,12 +2,8 @@
 
 #include <algorithm>
 #include <sstream>
-#include <string>
-#include <string_view>
 
-#include "cli/args/args.hpp"
 #include "cli/args/names.hpp"
-#include "cli/page/page.hpp"
 #include "core/operator/arrays.hpp"
 #include "io/model/families.hpp"
 #include "io/text/text.hpp"

@@ -4,13 +4,8 @@
 
 #include <algorithm>
 #include <cctype>
-#include <string>
-#include <string_view>
-#include <vector>
 
-#include "cli/args/args.hpp"
 #include "cli/args/names.hpp"
-#include "cli/page/page.hpp"
 #include "core/base/did_you_mean.hpp"
 #include "core/base/error.hpp"
 #include "io/file/output.hpp"

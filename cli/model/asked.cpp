@@ -1,15 +1,11 @@
 // A request of `attn model`, from flags or from a file.
 
 #include <algorithm>
-#include <string>
 #include <utility>
 
 #include <nlohmann/json.hpp>
 
-#include "cli/args/args.hpp"
 #include "cli/model/model.hpp"
-#include "cli/output/output.hpp"
-#include "cli/request/request.hpp"
 #include "cli/request/request_builder.hpp"
 #include "core/base/error.hpp"
 #include "io/file/path.hpp"

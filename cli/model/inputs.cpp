@@ -1,11 +1,9 @@
 // The input of a model.
 #include <algorithm>
 #include <optional>
-#include <string>
 
 #include "cli/model/internal.hpp"
 #include "cli/request/field.hpp"
-#include "core/base/error.hpp"
 #include "io/file/source.hpp"
 
 namespace attn::cli {

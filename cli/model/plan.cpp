@@ -1,4 +1,3 @@
-
 #include <algorithm>
 #include <iterator>
 #include <map>
@@ -7,7 +6,6 @@
 #include "cli/model/internal.hpp"
 #include "cli/output/output.hpp"
 #include "cli/request/request.hpp"
-#include "core/base/error.hpp"
 #include "core/base/memory.hpp"
 #include "io/text/json_text.hpp"
 #include "io/text/text.hpp"

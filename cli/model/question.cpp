@@ -6,7 +6,6 @@
 
 #include "cli/model/internal.hpp"
 #include "cli/request/field.hpp"
-#include "core/base/error.hpp"
 #include "core/operator/arrays.hpp"
 #include "io/file/source.hpp"
 #include "io/text/number_text.hpp"

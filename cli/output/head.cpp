@@ -1,8 +1,4 @@
-#include <algorithm>
-#include <string_view>
-
 #include "cli/output/output.hpp"
-#include "cli/request/request.hpp"
 #include "core/layer/mask_rows.hpp"
 #include "io/file/source.hpp"
 #include "io/text/json_text.hpp"

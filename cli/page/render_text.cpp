@@ -1,8 +1,6 @@
-#include <algorithm>
 #include <cctype>
 
 #include "cli/page/page.hpp"
-#include "io/text/text.hpp"
 
 namespace attn::cli {
 namespace {

@@ -1,10 +1,8 @@
 // Tables in plain text.
-#include <algorithm>
 #include <cmath>
 #include <numeric>
 
 #include "cli/page/page.hpp"
-#include "io/text/text.hpp"
 
 namespace attn::cli {
 namespace {

@@ -6,7 +6,6 @@
 #include <bit>
 #include <cmath>
 #include <utility>
-#include <vector>
 
 #include "cli/page/fill_template.hpp"
 #include "io/text/number_text.hpp"

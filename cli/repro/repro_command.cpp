@@ -2,19 +2,14 @@
 // the question and compares with attn's numbers.
 #include <algorithm>
 #include <iterator>
-#include <optional>
 #include <span>
-#include <string>
-#include <vector>
 
 #include "cli/args/args.hpp"
 #include "cli/output/output.hpp"
-#include "cli/question/question.hpp"
 #include "cli/repro/program.hpp"
 #include "cli/request/request.hpp"
 #include "cli/request/request_builder.hpp"
 #include "core/base/error.hpp"
-#include "io/file/output.hpp"
 #include "io/file/path.hpp"
 #include "io/text/number_text.hpp"
 #include "io/text/utf8.hpp"

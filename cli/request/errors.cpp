@@ -10,13 +10,9 @@
 #include <cstdlib>
 #include <exception>
 #include <new>
-#include <string_view>
-#include <utility>
 
 #include "cli/request/request.hpp"
-#include "core/base/error.hpp"
 #include "io/file/missing_file.hpp"
-#include "io/file/source.hpp"
 #include "io/file/temporary.hpp"
 
 namespace attn::cli {

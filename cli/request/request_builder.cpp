@@ -2,20 +2,13 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <utility>
-#include <vector>
-
-#include <nlohmann/json.hpp>
 
 #include "cli/args/names.hpp"
 #include "cli/request/field.hpp"
 #include "cli/request/request.hpp"
-#include "core/base/error.hpp"
 #include "core/operator/arrays.hpp"
 #include "io/file/path.hpp"
-#include "io/file/source.hpp"
 #include "io/plot/picture.hpp"
-#include "io/write/output_formats.hpp"
 
 namespace attn::cli {
 namespace {

@@ -1,6 +1,4 @@
 #include <algorithm>
-#include <string>
-#include <vector>
 
 #include "cli/request/digest.hpp"
 #include "cli/scan/scan.hpp"

@@ -1,9 +1,7 @@
 // `attn scan`: its flags.
 #include <algorithm>
 #include <array>
-#include <string>
 #include <string_view>
-#include <vector>
 
 #include "cli/output/output.hpp"
 #include "cli/request/field.hpp"

@@ -5,7 +5,6 @@
 #include <variant>
 
 #include "cli/args/args.hpp"
-#include "cli/model/model.hpp"
 #include "cli/scan/scan.hpp"
 #include "core/base/error.hpp"
 #include "core/scan/head_statistics.hpp"
