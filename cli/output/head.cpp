@@ -13,6 +13,26 @@ void append_weight(std::string& text, const std::string& name, const ProjectionS
     if (p.has_bias) io::append_member(text, "b_" + name, Shape{p.groups, p.d_out});
 }
 
+/// The shapes of the operands that a plan was made from, as a JSON object. Weights have shape
+/// (groups, d_out, d_in) and biases (groups, d_out), regardless of how they are stored.
+std::string operands_json(const OperandShapes& operands) {
+    std::string text = "{";
+    for (const OperandShapeRow& row : operand_shape_rows)
+        if (!(operands.*row.shape).empty()) io::append_member(text, row.key, operands.*row.shape);
+    if (operands.has_token_ids)
+        io::append_member(text, "token_ids",
+                          Shape(operands.inputs.end() - 2, operands.inputs.end() - 1));
+    if (operands.norm) io::append_member(text, "norm", Shape{*operands.norm});
+    if (operands.weights) {
+        append_weight(text, "query", operands.weights->query);
+        append_weight(text, "key", operands.weights->key);
+        append_weight(text, "value", operands.weights->value);
+        if (operands.weights->out) append_weight(text, "out", *operands.weights->out);
+        if (operands.weights->has_head_norms) io::append_member(text, "head_norms", true);
+    }
+    return text += '}';
+}
+
 std::string axes_json(const Plan& plan) {
     std::string text = "{";
     plan.emit.for_each([&](ArrayId array) {
@@ -36,24 +56,6 @@ std::string shapes_json(const Shapes& s) {
                                      {"d_v", s.d_v},
                                      {"d_out", s.d_out}})
         io::append_member(text, name, size);
-    return text += '}';
-}
-
-std::string operands_json(const OperandShapes& operands) {
-    std::string text = "{";
-    for (const OperandShapeRow& row : operand_shape_rows)
-        if (!(operands.*row.shape).empty()) io::append_member(text, row.key, operands.*row.shape);
-    if (operands.has_token_ids)
-        io::append_member(text, "token_ids",
-                          Shape(operands.inputs.end() - 2, operands.inputs.end() - 1));
-    if (operands.norm) io::append_member(text, "norm", Shape{*operands.norm});
-    if (operands.weights) {
-        append_weight(text, "query", operands.weights->query);
-        append_weight(text, "key", operands.weights->key);
-        append_weight(text, "value", operands.weights->value);
-        if (operands.weights->out) append_weight(text, "out", *operands.weights->out);
-        if (operands.weights->has_head_norms) io::append_member(text, "head_norms", true);
-    }
     return text += '}';
 }
 

@@ -75,13 +75,6 @@ Repro make_program(const PlannedQuestion& planned, const Result& result, ThreadP
 /// The arrays that a program needs from its question's result.
 inline const std::vector<std::string> emit_of_program{"all"};
 
-/// For each element of an array, the largest difference between two computations of the problem in
-/// its plan's type, with three digits: twice the bound of `attn check`, plus the smallest normal
-/// number, because programs may flush those below it to 0. Errors: kind input where a computation
-/// may overflow.
-ProgramArray tolerances_of(const Problem& problem, ArrayId id, const ProgramArray& array,
-                           ThreadPool& pool);
-
 /// Which arrays have axes that the question does not have: none, operands but for parameters, or
 /// all.
 enum class ProgramAxes { of_question, all_of_heads, all };
