@@ -4,7 +4,6 @@
 #include "cli/output/output.hpp"
 #include "cli/request/errors.hpp"
 #include "core/base/error.hpp"
-#include "core/base/memory.hpp"
 #include "core/base/threads.hpp"
 #include "io/file/path.hpp"
 #include "io/text/json_text.hpp"

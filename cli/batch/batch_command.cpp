@@ -9,8 +9,6 @@
 #include "core/base/error.hpp"
 #include "core/base/threads.hpp"
 #include "core/operator/arrays.hpp"
-#include "io/file/source.hpp"
-#include "io/read/input_file.hpp"
 
 namespace attn::cli {
 namespace {

@@ -5,11 +5,9 @@
 
 #include "cli/batch/batch.hpp"
 #include "core/base/error.hpp"
-#include "core/base/memory.hpp"
 #include "core/operator/arrays.hpp"
 #include "io/file/bytes.hpp"
 #include "io/file/path.hpp"
-#include "io/file/source.hpp"
 #include "io/text/json_text.hpp"
 
 namespace attn::cli {

@@ -1,6 +1,5 @@
 // The input of a model.
 #include <algorithm>
-#include <optional>
 
 #include "cli/model/internal.hpp"
 #include "cli/request/field.hpp"

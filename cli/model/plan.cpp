@@ -4,8 +4,6 @@
 #include <utility>
 
 #include "cli/model/internal.hpp"
-#include "cli/output/output.hpp"
-#include "cli/request/request.hpp"
 #include "core/base/memory.hpp"
 #include "io/text/json_text.hpp"
 #include "io/text/text.hpp"

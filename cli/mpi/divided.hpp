@@ -3,12 +3,9 @@
 #pragma once
 
 #include <array>
-#include <cstddef>
 #include <cstdint>
 #include <map>
-#include <string>
 
-#include "cli/args/args.hpp"
 #include "cli/mpi/communicator.hpp"
 #include "cli/question/question.hpp"
 #include "core/base/tensor.hpp"

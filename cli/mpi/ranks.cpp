@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <optional>
-#include <span>
 #include <utility>
 
 #include "cli/output/output.hpp"

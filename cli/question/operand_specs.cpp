@@ -5,8 +5,6 @@
 
 #include <nlohmann/json.hpp>
 
-#include "io/read/result_view.hpp"
-
 namespace attn::cli {
 namespace {
 

@@ -2,7 +2,6 @@
 #include <chrono>
 #include <memory>
 #include <mutex>
-#include <utility>
 
 #include "cli/request/digest.hpp"
 #include "cli/request/errors.hpp"

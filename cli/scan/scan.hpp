@@ -1,11 +1,6 @@
 // `attn scan`: statistics of every head of a model, over the texts of a corpus.
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
-#include <string>
-#include <vector>
-
 #include "cli/batch/records.hpp"
 #include "cli/model/model.hpp"
 #include "cli/request/request.hpp"

@@ -11,7 +11,6 @@
 #include "core/base/threads.hpp"
 #include "core/scan/head_statistics.hpp"
 #include "io/file/source.hpp"
-#include "io/read/input_file.hpp"
 
 namespace attn::cli {
 namespace {

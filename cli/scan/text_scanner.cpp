@@ -1,10 +1,8 @@
 #include <algorithm>
 #include <array>
 #include <span>
-#include <utility>
 #include <variant>
 
-#include "cli/args/args.hpp"
 #include "cli/scan/scan.hpp"
 #include "core/base/error.hpp"
 #include "core/scan/head_statistics.hpp"
