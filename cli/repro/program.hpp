@@ -100,8 +100,8 @@ void write_raw_data(io::Output& out, const Repro& program);
 
 /// Made of templates/ by the build. Each has `python.py` before it, but for C.
 extern const std::string_view attention_py, onnx_py, attention_c;
-/// One a line, also made of templates/: modules that NumPy, PyTorch and ONNX Runtime import, or that
-/// these import. Python looks for them in the program's folder first.
+/// One a line, also made of templates/: modules that NumPy, PyTorch and ONNX Runtime import, or
+/// that these import. Python looks for them in the program's folder first.
 extern const std::string_view python_modules;
 
 inline constexpr std::array<LanguageRow, 4> language_rows{
