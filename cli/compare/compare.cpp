@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <map>
+#include <set>
 #include <utility>
 
 #include <nlohmann/json.hpp>
@@ -171,10 +172,8 @@ std::vector<std::string> ids_of(const ResultFile& file) {
         const nlohmann::json id = io::head_member(file.at(i), "id");
         ids.push_back(id.is_null() ? "" : id.dump());
     }
-    std::vector<std::string> sorted = ids;
-    std::sort(sorted.begin(), sorted.end());
-    const bool are_unique = std::adjacent_find(sorted.begin(), sorted.end()) == sorted.end() &&
-                            !std::binary_search(sorted.begin(), sorted.end(), "");
+    const std::set<std::string> unique(ids.begin(), ids.end());
+    const bool are_unique = unique.size() == ids.size() && !unique.contains("");
     return are_unique ? ids : std::vector<std::string>();
 }
 
@@ -225,10 +224,9 @@ bool compare_batches(const ResultFile& of_a, const ResultFile& of_b, const Compa
     std::vector<ComparedPair> shown_pairs;
     std::size_t equal = 0, failed = 0, unequal = 0;
     const auto take = [&](std::vector<ComparedPair> of_record) {
-        const auto is_equal = [](const ComparedPair& pair) { return pair.equal(); };
-        ++(std::all_of(of_record.begin(), of_record.end(), is_equal) ? equal : unequal);
-        if (!request.json) std::erase_if(of_record, is_equal);
-        std::move(of_record.begin(), of_record.end(), std::back_inserter(shown_pairs));
+        ++(std::ranges::all_of(of_record, &ComparedPair::equal) ? equal : unequal);
+        for (ComparedPair& pair : of_record)
+            if (request.json || !pair.equal()) shown_pairs.push_back(std::move(pair));
     };
     for (std::size_t i = 0; i < of_a.size(); ++i) {
         const auto found = in_b.find(keys_a[i]);
@@ -281,8 +279,7 @@ bool compare(const CompareRequest& request, std::vector<std::string>& notes) {
     const std::vector<ComparedPair> pairs =
         compare_results(view_of(IndexedResults().result_of(a.at(0))),
                         view_of(IndexedResults().result_of(b.at(0))), request, "", workers, notes);
-    const bool equal = std::all_of(pairs.begin(), pairs.end(),
-                                   [](const ComparedPair& pair) { return pair.equal(); });
+    const bool equal = std::ranges::all_of(pairs, &ComparedPair::equal);
     io::show(request.json ? json_of(pairs, request.tolerance, equal) : table_of(pairs, ""));
     return equal;
 }
