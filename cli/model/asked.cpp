@@ -26,9 +26,7 @@ bool may_be_request(const std::string& path, const io::Access& access) {
 /// The args with the keys of a request, for which no flag is given.
 Args with_keys_of(Args args, const io::InputFile& file) {
     for (FlagValue& key : flags_of_request(file, args)) {
-        const auto given =
-            std::find_if(args.flags.begin(), args.flags.end(),
-                         [&](const FlagValue& flag) { return flag.option == key.option; });
+        const auto given = std::ranges::find(args.flags, key.option, &FlagValue::option);
         if (given == args.flags.end())
             args.flags.push_back(std::move(key));
         else if (given->origin != Origin::command_line)
