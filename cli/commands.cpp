@@ -1,7 +1,6 @@
 // The rows of the modes are here; each other command has its row in its own module.
 #include "cli/commands.hpp"
 
-#include "cli/args/args.hpp"
 #include "cli/mpi/communicator.hpp"
 #include "cli/request/request.hpp"
 

@@ -8,7 +8,6 @@
 #include <optional>
 #include <string_view>
 
-#include "cli/args/args.hpp"
 #include "cli/commands.hpp"
 #include "cli/mpi/communicator.hpp"
 #include "cli/request/errors.hpp"

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cctype>
-#include <utility>
 
 #include "cli/args/names.hpp"
 #include "core/base/did_you_mean.hpp"

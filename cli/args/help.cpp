@@ -1,7 +1,6 @@
 #include "cli/args/args.hpp"
 
 #include <algorithm>
-#include <vector>
 
 #include "io/text/text.hpp"
 

@@ -1,12 +1,6 @@
 // Names that other programs use, and messages for unknown words.
 #pragma once
 
-#include <optional>
-#include <span>
-#include <string>
-#include <string_view>
-#include <vector>
-
 #include "cli/args/args.hpp"
 
 namespace attn::cli {

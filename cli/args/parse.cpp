@@ -6,9 +6,6 @@
 #include <algorithm>
 #include <cstdlib>
 #include <iterator>
-#include <optional>
-#include <string_view>
-#include <utility>
 
 #include <CLI/CLI.hpp>
 

@@ -1,7 +1,6 @@
 #include "cli/args/names.hpp"
 
 #include <algorithm>
-#include <string_view>
 
 #include "cli/args/args.hpp"
 #include "core/base/did_you_mean.hpp"

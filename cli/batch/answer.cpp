@@ -1,19 +1,12 @@
 #include <algorithm>
-#include <string_view>
-#include <utility>
 
 #include "cli/batch/batch.hpp"
-#include "cli/model/model.hpp"
 #include "cli/output/output.hpp"
 #include "cli/request/errors.hpp"
-#include "cli/request/request.hpp"
 #include "core/base/error.hpp"
-#include "core/base/memory.hpp"
 #include "core/base/threads.hpp"
-#include "io/file/output.hpp"
 #include "io/file/path.hpp"
 #include "io/text/json_text.hpp"
-#include "io/write/array_bytes.hpp"
 
 namespace attn::cli {
 namespace {

@@ -6,17 +6,11 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
-#include <exception>
-#include <mutex>
-#include <optional>
 #include <thread>
-#include <utility>
 
 #include "core/base/error.hpp"
 #include "core/base/threads.hpp"
 #include "io/file/access.hpp"
-#include "io/file/output.hpp"
 
 namespace attn::cli {
 namespace {

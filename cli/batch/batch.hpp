@@ -1,19 +1,12 @@
 // `attn batch`: many requests, one answer per line, in the order of the requests.
 #pragma once
 
-#include <array>
-#include <chrono>
 #include <condition_variable>
-#include <cstdint>
 #include <exception>
 #include <map>
 #include <mutex>
-#include <optional>
-#include <string>
 #include <string_view>
 #include <unordered_set>
-#include <utility>
-#include <vector>
 
 #include "cli/batch/records.hpp"
 #include "cli/model/model.hpp"

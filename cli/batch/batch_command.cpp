@@ -1,22 +1,14 @@
 // `attn batch`: its own flags, and every flag of the modes as a default for records.
 #include <algorithm>
-#include <array>
 #include <iterator>
-#include <string_view>
-#include <utility>
 
 #include "cli/batch/batch.hpp"
-#include "cli/model/model.hpp"
 #include "cli/model/model_options.hpp"
 #include "cli/output/output.hpp"
-#include "cli/question/question.hpp"
-#include "cli/request/request.hpp"
 #include "cli/request/request_builder.hpp"
 #include "core/base/error.hpp"
 #include "core/base/threads.hpp"
 #include "core/operator/arrays.hpp"
-#include "io/file/source.hpp"
-#include "io/read/input_file.hpp"
 
 namespace attn::cli {
 namespace {

@@ -1,14 +1,12 @@
 #include <algorithm>
 #include <charconv>
 #include <span>
-#include <utility>
 
 #include "cli/batch/batch.hpp"
 #include "cli/output/output.hpp"
 #include "cli/question/operands.hpp"
 #include "cli/request/request_builder.hpp"
 #include "core/layer/layer.hpp"
-#include "io/file/output.hpp"
 
 namespace attn::cli {
 namespace {

@@ -6,16 +6,9 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
-#include <atomic>
 #include <cerrno>
-#include <chrono>
-#include <csignal>
 #include <cstdio>
-#include <utility>
 
-#include "io/file/screen.hpp"
-#include "io/file/source.hpp"
 #include "io/file/temporary.hpp"
 
 namespace attn::cli {

@@ -4,7 +4,6 @@
 
 #include <cerrno>
 #include <new>
-#include <utility>
 
 #include <nlohmann/json.hpp>
 
@@ -13,8 +12,6 @@
 #include "io/file/access.hpp"
 #include "io/file/bytes.hpp"
 #include "io/file/path.hpp"
-#include "io/file/source.hpp"
-#include "io/read/input_file.hpp"
 #include "io/read/input_formats.hpp"
 #include "io/read/json_document.hpp"
 #include "io/text/json_text.hpp"

@@ -2,23 +2,19 @@
 // their index.
 #include <unistd.h>
 
-#include <array>
 #include <charconv>
 #include <cstdio>
 #include <filesystem>
 #include <system_error>
-#include <utility>
 
 #include <nlohmann/json.hpp>
 
 #include "cli/batch/batch.hpp"
 #include "core/base/error.hpp"
 #include "io/file/bytes.hpp"
-#include "io/file/output.hpp"
 #include "io/file/path.hpp"
 #include "io/file/temporary.hpp"
 #include "io/text/json_text.hpp"
-#include "io/write/array_bytes.hpp"
 
 namespace attn::cli {
 namespace {

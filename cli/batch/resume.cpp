@@ -1,17 +1,13 @@
 #include <algorithm>
 #include <span>
-#include <utility>
 
 #include <nlohmann/json.hpp>
 
 #include "cli/batch/batch.hpp"
 #include "core/base/error.hpp"
-#include "core/base/memory.hpp"
 #include "core/operator/arrays.hpp"
 #include "io/file/bytes.hpp"
 #include "io/file/path.hpp"
-#include "io/file/source.hpp"
-#include "io/read/json_document.hpp"
 #include "io/text/json_text.hpp"
 
 namespace attn::cli {

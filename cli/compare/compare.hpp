@@ -49,11 +49,6 @@ std::vector<ComparedPair> compare_results(const io::ResultView& a, const io::Res
                                           const CompareRequest& request, const std::string& record,
                                           ThreadPool& workers, std::vector<std::string>& notes);
 
-/// A table with a line per array. `summary`: the text below it, or empty.
-std::string table_of(const std::vector<ComparedPair>& pairs, const std::string& summary);
-
-std::string json_of(const std::vector<ComparedPair>& pairs, const Tolerance& tolerance, bool equal);
-
 /// Writes the comparison to standard output; true if every array of each side has a counterpart
 /// within the tolerance with the same shape, except for leading axes of length 1. A note reports
 /// such axes. Records of two batches are paired by their ids, or by position; those that failed in

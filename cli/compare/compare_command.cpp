@@ -1,6 +1,4 @@
 // `attn compare`: it computes nothing and has its own flags.
-#include <string>
-#include <vector>
 
 #include "cli/args/args.hpp"
 #include "cli/compare/compare.hpp"

@@ -1,10 +1,7 @@
 // The arrays of two results, paired and compared.
 #include <algorithm>
 #include <cstdio>
-#include <optional>
-#include <string>
 #include <utility>
-#include <vector>
 
 #include <nlohmann/json.hpp>
 

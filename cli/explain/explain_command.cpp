@@ -2,17 +2,10 @@
 #include <unistd.h>
 
 #include <cstdint>
-#include <memory>
-#include <optional>
-#include <string>
-#include <utility>
-#include <vector>
 
 #include "cli/args/args.hpp"
 #include "cli/explain/explanation.hpp"
 #include "cli/output/output.hpp"
-#include "cli/question/question.hpp"
-#include "cli/request/request.hpp"
 #include "cli/request/request_builder.hpp"
 #include "core/base/error.hpp"
 #include "core/layer/mask_rows.hpp"

@@ -1,6 +1,5 @@
 #include "cli/explain/explanation.hpp"
 
-#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <limits>
@@ -8,13 +7,28 @@
 #include <stdexcept>
 
 #include "cli/question/operands.hpp"
-#include "cli/request/request.hpp"
 #include "io/file/source.hpp"
 #include "io/text/number_text.hpp"
 #include "io/write/row_text.hpp"
 
 namespace attn::cli {
 namespace {
+
+/// Indices of the elements of largest magnitude, at most `most`, in ascending order; of equal ones
+/// the first. NaN counts as the largest.
+std::vector<std::size_t> largest_of(const Row& values, std::size_t most) {
+    std::vector<std::size_t> all(values.size());
+    std::iota(all.begin(), all.end(), std::size_t{0});
+    if (all.size() <= most) return all;
+    const auto size_of = [&](std::size_t i) {  // NaN comes first
+        return std::isnan(values[i]) ? std::numeric_limits<double>::infinity()
+                                     : std::abs(values[i]);
+    };
+    std::ranges::stable_sort(all, std::greater<>(), size_of);
+    all.resize(most);
+    std::ranges::sort(all);
+    return all;
+}
 
 std::string command_of(const Explanation& e) {
     if (!e.source.layer.empty()) return e.source.layer;
@@ -28,6 +42,7 @@ Words known_words(const Explanation& e) {
     const Settings& s = e.settings();
     const Request& request = e.request;
     const std::int64_t offset = g.offset.of(e.batch);
+    const std::string query = std::to_string(e.query());
     Words known{{"linear", g.config.rule.has_value()},
                 {"dropout", g.config.dropout != 0},
                 {"only_kept", e.has_only_kept()},
@@ -50,8 +65,8 @@ Words known_words(const Explanation& e) {
                 {"own_key", e.own_key().has_value()},
                 {"moves_queries", offset != 0},
                 {"moves_back", offset < 0},
-                {"QUERY_LABEL", e.query_label()},
-                {"QUERY", e.query()},
+                {"QUERY_LABEL", e.labels.queries.empty() ? query : query + " " + e.called()},
+                {"QUERY", query},
                 {"CALLED", e.called()},
                 {"COMMAND", command_of(e)},
                 {"POSITION", std::to_string(e.position())},
@@ -136,11 +151,6 @@ std::string Explanation::place(ArrayId array, std::size_t head) const {
         }
     }
     return text;
-}
-
-std::string Explanation::query_label() const {
-    const std::string number = std::to_string(query());
-    return labels.queries.empty() ? number : number + " " + called();
 }
 
 std::string Explanation::called() const {
@@ -296,20 +306,6 @@ std::string NumberFormat::products(const Row& a, const Row& b, double result,
 std::string NumberFormat::total(const Row& values, const ShownTerms& shown,
                                 std::optional<double> last, double result) const {
     return sum(values, shown, last, result, [&](std::size_t i) { return factor(values[i]); });
-}
-
-std::vector<std::size_t> largest_of(const Row& values, std::size_t most) {
-    std::vector<std::size_t> all(values.size());
-    std::iota(all.begin(), all.end(), std::size_t{0});
-    if (all.size() <= most) return all;
-    const auto size_of = [&](std::size_t i) {  // NaN comes first
-        return std::isnan(values[i]) ? std::numeric_limits<double>::infinity()
-                                     : std::abs(values[i]);
-    };
-    std::ranges::stable_sort(all, std::greater<>(), size_of);
-    all.resize(most);
-    std::ranges::sort(all);
-    return all;
 }
 
 }  // namespace attn::cli

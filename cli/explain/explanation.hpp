@@ -103,10 +103,6 @@ private:
     std::size_t most_;
 };
 
-/// Indices of the elements of largest magnitude, at most `most`, in ascending order; of equal ones
-/// the first. NaN counts as the largest.
-std::vector<std::size_t> largest_of(const Row& values, std::size_t most);
-
 /// A page in one of the formats, written part by part.
 class Page {
 public:
@@ -249,8 +245,6 @@ struct Explanation {
 
     /// An array, indexed by this query, head and batch entry along its axes: "queries[head 1][2]".
     std::string place(ArrayId array, std::size_t head = 0) const;
-    /// `1 "journey"`, or `1` if there are no labels.
-    std::string query_label() const;
     /// `"journey"`, or `query 1`.
     std::string called() const;
     /// The label only, cut to at most `columns` columns, or the index if there is none.
@@ -323,11 +317,6 @@ private:
 void write_before_heads(Explanation& e);  ///< the answer, the question, the input, the projections
 void write_head(Explanation& e, std::size_t head);  ///< from the query vector to its context
 void write_after_heads(Explanation& e);             ///< concatenated heads, output, the check
-
-/// What the query attends to: "garden 86 %, it 5 % and 3 more 9 %", or an item for each head.
-std::string answer_words(const Explanation& e);
-/// The same of the values: "86 % of the value of garden, 5 % of that of it and 9 % of 3 others".
-std::string shares_of_values(const Explanation& e);
 
 void write_scores(HeadView& h);   ///< the query vector, its scores, their steps
 void write_mask(HeadView& h);     ///< which keys are masked, and by which rules

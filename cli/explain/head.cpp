@@ -1,5 +1,4 @@
 // The view of one head that the parts of its explanation share, and its tables of keys.
-#include <algorithm>
 #include <cmath>
 #include <numeric>
 

@@ -1,13 +1,11 @@
 // What an explanation says before and after the heads: the answer, the question, the input, the
 // projections, the output.
-#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <numeric>
 #include <tuple>
 
 #include "cli/explain/explanation.hpp"
-#include "cli/request/request.hpp"
 #include "io/file/source.hpp"
 #include "io/text/number_text.hpp"
 #include "io/write/row_text.hpp"
@@ -120,8 +118,7 @@ std::string shares_text(const Explanation& e, std::size_t head) {
     return text;
 }
 
-}  // namespace
-
+/// What the query attends to, or an item for each head.
 std::string answer_words(const Explanation& e) {
     if (e.plan.heads == 1) return shares_text(e, 0);
     const bool all = e.plan.heads <= max_heads_listed;
@@ -132,6 +129,7 @@ std::string answer_words(const Explanation& e) {
     return items;
 }
 
+/// The same of the values: "86 % of the value of garden, 5 % of that of it and 9 % of 3 others".
 std::string shares_of_values(const Explanation& e) {
     const Row weights = e.shares(0);
     const LargestWeights largest(weights);
@@ -148,8 +146,6 @@ std::string shares_of_values(const Explanation& e) {
             " and " + percent(largest.rest) + " of " + std::to_string(largest.others) + " others";
     return text.empty() ? "zeros, since no value has a weight" : text;
 }
-
-namespace {
 
 void write_question(Explanation& e) {
     const auto is = [&](std::string_view condition) {

@@ -1,5 +1,3 @@
-#include <algorithm>
-#include <memory>
 #include <stdexcept>
 #include <type_traits>
 

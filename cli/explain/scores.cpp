@@ -1,6 +1,5 @@
 // One head of the explanation: the query vector, its scores and their steps, and which keys are
 // masked.
-#include <algorithm>
 #include <bit>
 #include <cmath>
 

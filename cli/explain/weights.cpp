@@ -1,6 +1,5 @@
 // One head of the explanation: softmax, dropout, and the weighted sum of the values; or a step of
 // linear attention.
-#include <algorithm>
 #include <cmath>
 #include <limits>
 

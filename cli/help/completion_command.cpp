@@ -2,16 +2,16 @@
 
 #include <algorithm>
 #include <sstream>
-#include <string>
-#include <vector>
 
-#include "cli/args/args.hpp"
 #include "core/base/error.hpp"
 #include "core/operator/arrays.hpp"
 #include "io/file/output.hpp"
 #include "io/file/source.hpp"
 
 namespace attn::cli {
+
+extern const std::string_view completion_bash, completion_zsh, completion_fish;  // of the build
+
 namespace {
 
 struct Flag {
@@ -98,70 +98,11 @@ namespace {
 
 /// One script per shell, which asks the program with `attn completion --words LINE`.
 struct Shell {
-    std::string_view name, script;
+    std::string_view name;
+    const std::string_view* script;
 };
-constexpr Shell shells[] = {{"bash", R"(# bash completion for attn, 3.2 or later
-_attn() {
-    local cur=${COMP_WORDS[COMP_CWORD]} kind word _
-    # bash separates --flag=value at the sign.
-    [[ $cur != = ]] || cur=
-    COMPREPLY=()
-    {
-        read -r kind
-        while IFS=$'\t' read -r word _; do
-            word=${word#--*=}
-            [[ $word != "$cur"* ]] || COMPREPLY+=("$word")
-        done
-    } < <("$1" completion --words "${COMP_LINE:0:COMP_POINT}" 2>/dev/null)
-    case $kind in
-    list) compopt -o nospace 2>/dev/null ;;
-    files)
-        local IFS=$'\n'
-        COMPREPLY=($(compgen -f -- "$cur"))
-        compopt -o filenames 2>/dev/null ;;
-    esac
-}
-complete -F _attn attn
-)"},
-                            {"zsh", R"(#compdef attn
-_attn() {
-    local before=${(M)PREFIX##*[=,]} line="${(j: :)words[1,CURRENT-1]} $PREFIX"
-    local -a found suffix
-    found=("${(@f)$($words[1] completion --words $line 2>/dev/null)}")
-    if [[ $found[1] == files ]]; then
-        compset -P '--*='
-        _files
-        return
-    fi
-    [[ $found[1] != list ]] || suffix=(-S '')
-    # Words without what precedes the last = or comma, each with its help after a colon.
-    found=("${(@)${(@)found[2,-1]#$before}/$'\t'/:}")
-    compset -P '*[=,]'
-    _describe attn found $suffix
-}
-
-if [ "$funcstack[1]" = _attn ]; then
-    _attn "$@"
-else
-    compdef _attn attn
-fi
-)"},
-                            {"fish", R"(# fish completion for attn, 3.0 or later
-function __attn_complete
-    set -l words (commandline -opc)
-    set -l last (commandline -ct)
-    set -l found ($words[1] completion --words "$words $last" 2>/dev/null)
-    if test "$found[1]" = files
-        set -l flag (string match -r -- '^--[a-z-]+=' "$last")
-        for path in (__fish_complete_path (string replace -- "$flag" '' "$last"))
-            echo "$flag$path"
-        end
-    else
-        string join \n -- $found[2..-1]
-    end
-end
-complete -c attn -f -a '(__attn_complete)'
-)"}};
+constexpr Shell shells[] = {
+    {"bash", &completion_bash}, {"zsh", &completion_zsh}, {"fish", &completion_fish}};
 
 std::vector<std::string_view> shell_names(const Program&) {
     std::vector<std::string_view> names;
@@ -188,7 +129,7 @@ int run_completion(const Args& args) {
     if (words.size() > 1)
         throw Error(ErrorKind::usage, io::shortened(words[1]), "a second shell; expected one");
     for (const Shell& shell : shells)
-        if (shell.name == words[0]) return io::show(std::string(shell.script)), 0;
+        if (shell.name == words[0]) return io::show(*shell.script), 0;
     throw Error(ErrorKind::usage, "attn completion " + io::shortened(words[0]),
                 "no such shell; " + expected);
 }

@@ -2,12 +2,8 @@
 
 #include <algorithm>
 #include <sstream>
-#include <string>
-#include <string_view>
 
-#include "cli/args/args.hpp"
 #include "cli/args/names.hpp"
-#include "cli/page/page.hpp"
 #include "core/operator/arrays.hpp"
 #include "io/model/families.hpp"
 #include "io/text/text.hpp"
@@ -28,21 +24,19 @@ bool names(const std::string& cell, std::string_view word) {
     return cell.find('`' + std::string(word) + '`') != std::string::npos;
 }
 
-/// The tables of a page.
-std::vector<PageTable> tables_of(std::string_view topic) {
-    std::vector<PageTable> tables;
-    for (Block& block : parse_markdown(find_topic(topic)->text))
-        if (block.kind == Block::Kind::table) tables.push_back(std::move(block.table));
-    return tables;
+/// The rows of a page's tables whose first header is `header`.
+io::Cells rows_of(std::string_view topic, std::string_view header) {
+    io::Cells rows;
+    for (const Block& block : parse_markdown(find_topic(topic)->text))
+        for (std::size_t i = block.table.headers; i < block.table.cells.size(); ++i)
+            if (block.table.cells.front().front() == header) rows.push_back(block.table.cells[i]);
+    return rows;
 }
 
-/// The last cell of the row whose first cell names the word, in a table whose first header is
-/// `header`; empty if there is none.
+/// The last cell of the row whose first cell names the word; empty if there is none.
 std::string meaning_in(std::string_view topic, std::string_view header, std::string_view word) {
-    for (const PageTable& table : tables_of(topic))
-        if (table.cells.front().front() == header)
-            for (std::size_t row = table.headers; row < table.cells.size(); ++row)
-                if (names(table.cells[row].front(), word)) return bare(table.cells[row].back());
+    for (const std::vector<std::string>& row : rows_of(topic, header))
+        if (names(row.front(), word)) return bare(row.back());
     return "";
 }
 
@@ -175,9 +169,8 @@ constexpr NamesOfPage names_of_pages[] = {{"model", "array", "array of attn mode
 template <class Take>
 void for_each_name_of_pages(const Take& take) {
     for (const NamesOfPage& page : names_of_pages)
-        for (const PageTable& table : tables_of(page.topic))
-            for (std::size_t row = table.headers; row < table.cells.size(); ++row)
-                if (table.cells.front().front() == page.header) take(page, table.cells[row]);
+        for (const std::vector<std::string>& row : rows_of(page.topic, page.header))
+            take(page, row);
 }
 
 void add_names_of_pages(std::vector<HelpEntry>& entries, const std::string& word,
@@ -191,10 +184,8 @@ void add_names_of_pages(std::vector<HelpEntry>& entries, const std::string& word
 
 /// The first cell of the row whose last cell names the word, in this table of the page on models.
 std::string row_of_model(std::string_view header, std::string_view word) {
-    for (const PageTable& table : tables_of("model"))
-        if (table.cells.front().front() == header)
-            for (const std::vector<std::string>& row : table.cells)
-                if (names(row.back(), word)) return bare(row.front());
+    for (const std::vector<std::string>& row : rows_of("model", header))
+        if (names(row.back(), word)) return bare(row.front());
     return "";
 }
 

@@ -82,7 +82,4 @@ std::string man_page(const Program& program);
 std::string help_page(const Program& program, const std::vector<std::string>& words,
                       std::size_t columns);
 
-/// Writes a page to standard output; on a terminal with the pager of PAGER, or with less.
-void show_page(const std::string& page);
-
 }  // namespace attn::cli

@@ -1,16 +1,15 @@
 #include "cli/help/help.hpp"
 
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cctype>
-#include <string>
-#include <string_view>
-#include <vector>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
 
-#include "cli/args/args.hpp"
 #include "cli/args/names.hpp"
-#include "cli/page/page.hpp"
 #include "core/base/did_you_mean.hpp"
 #include "core/base/error.hpp"
 #include "io/file/output.hpp"
@@ -221,6 +220,26 @@ std::string help_page(const Program& program, const std::vector<std::string>& wo
 }
 
 namespace {
+
+/// Writes a page to standard output; on a terminal with the pager of PAGER, or with less.
+void show_page(const std::string& page) {
+    // As git does: a page that fits on the screen is not paged.
+    constexpr const char* usual =
+        "if command -v less >/dev/null; then LESS=${LESS-FRX} exec less; else exec cat; fi";
+    constexpr int not_found = 127;
+    const char* const chosen = std::getenv("PAGER");
+    const std::string_view pager = chosen != nullptr ? chosen : usual;
+    std::FILE* const pipe = isatty(STDOUT_FILENO) == 0 || pager.empty() || pager == "cat"
+                                ? nullptr
+                                : popen(pager.data(), "w");
+    if (pipe == nullptr) return io::show(page);
+    // An interrupt is the pager's, and a reader who leaves early needs no error.
+    const auto before = std::signal(SIGINT, SIG_IGN);
+    std::fwrite(page.data(), 1, page.size(), pipe);
+    const int status = pclose(pipe);
+    std::signal(SIGINT, before);
+    if (WIFEXITED(status) && WEXITSTATUS(status) == not_found) io::show(page);
+}
 
 int run_help(const Args& args) {
     const std::vector<std::string>& words = args.words;  // may be flags

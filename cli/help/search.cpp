@@ -1,13 +1,9 @@
 // Sections of the manual, found by the words of their headings, tables and texts.
 #include <algorithm>
 #include <cctype>
-#include <string>
-#include <string_view>
-#include <vector>
 
 #include "cli/args/names.hpp"
 #include "cli/help/help.hpp"
-#include "cli/page/page.hpp"
 
 namespace attn::cli {
 namespace {

@@ -5,8 +5,6 @@
 #include <map>
 #include <utility>
 
-#include <nlohmann/json.hpp>
-
 #include "cli/args/args.hpp"
 #include "cli/question/layer_source.hpp"
 #include "cli/request/errors.hpp"

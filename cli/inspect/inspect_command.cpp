@@ -1,7 +1,6 @@
 // `attn inspect`: it computes nothing and has its own flags.
 #include <unistd.h>
 
-#include <string>
 #include <vector>
 
 #include "cli/inspect/inspect.hpp"

@@ -4,8 +4,6 @@
 #include <set>
 #include <utility>
 
-#include <nlohmann/json.hpp>
-
 #include "cli/inspect/inspect.hpp"
 #include "cli/question/layer_source.hpp"
 #include "cli/request/errors.hpp"

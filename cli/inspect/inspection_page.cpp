@@ -5,8 +5,6 @@
 #include <set>
 #include <utility>
 
-#include <nlohmann/json.hpp>
-
 #include "cli/inspect/inspect.hpp"
 #include "core/base/tensor.hpp"
 #include "io/file/source.hpp"

@@ -1,15 +1,11 @@
 // A request of `attn model`, from flags or from a file.
 
 #include <algorithm>
-#include <string>
 #include <utility>
 
 #include <nlohmann/json.hpp>
 
-#include "cli/args/args.hpp"
 #include "cli/model/model.hpp"
-#include "cli/output/output.hpp"
-#include "cli/request/request.hpp"
 #include "cli/request/request_builder.hpp"
 #include "core/base/error.hpp"
 #include "io/file/path.hpp"
@@ -30,9 +26,7 @@ bool may_be_request(const std::string& path, const io::Access& access) {
 /// The args with the keys of a request, for which no flag is given.
 Args with_keys_of(Args args, const io::InputFile& file) {
     for (FlagValue& key : flags_of_request(file, args)) {
-        const auto given =
-            std::find_if(args.flags.begin(), args.flags.end(),
-                         [&](const FlagValue& flag) { return flag.option == key.option; });
+        const auto given = std::ranges::find(args.flags, key.option, &FlagValue::option);
         if (given == args.flags.end())
             args.flags.push_back(std::move(key));
         else if (given->origin != Origin::command_line)

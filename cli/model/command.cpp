@@ -1,12 +1,10 @@
 // `attn model`: a model's layers, from its own files.
 
 #include <chrono>
-#include <string>
 #include <utility>
 
 #include "cli/model/model.hpp"
 #include "cli/model/model_options.hpp"
-#include "cli/output/output.hpp"
 #include "cli/question/question.hpp"
 #include "cli/request/field.hpp"
 #include "io/file/screen.hpp"

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <filesystem>
 #include <limits>
-#include <string_view>
 #include <system_error>
 
 #include "cli/model/model.hpp"

@@ -1,11 +1,8 @@
 // The input of a model.
 #include <algorithm>
-#include <optional>
-#include <string>
 
 #include "cli/model/internal.hpp"
 #include "cli/request/field.hpp"
-#include "core/base/error.hpp"
 #include "io/file/source.hpp"
 
 namespace attn::cli {
@@ -81,7 +78,7 @@ void read_arrays(const ModelAsked& asked, const io::OpenModel& model, ModelInput
     for (const InputRow& row : input_rows)
         if (args.has(row.key)) input.*row.field = read(asked, row.key, rules);
     for (const InputRow& row : input_rows) {
-        const bool is_needed = std::find(needed.begin(), needed.end(), row.key) != needed.end();
+        const bool is_needed = std::ranges::find(needed, row.key) != needed.end();
         if (is_needed && !args.has(row.key))
             throw Error(ErrorKind::usage, place,
                         "no " + (asked.file ? row.key : flag_of_key(row.key)) +

@@ -1,9 +1,6 @@
 // What the files of this module share.
 #pragma once
 
-#include <string>
-#include <vector>
-
 #include "cli/model/model.hpp"
 #include "core/base/error.hpp"
 

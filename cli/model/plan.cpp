@@ -1,13 +1,9 @@
-
 #include <algorithm>
 #include <iterator>
 #include <map>
 #include <utility>
 
 #include "cli/model/internal.hpp"
-#include "cli/output/output.hpp"
-#include "cli/request/request.hpp"
-#include "core/base/error.hpp"
 #include "core/base/memory.hpp"
 #include "io/text/json_text.hpp"
 #include "io/text/text.hpp"
@@ -22,9 +18,7 @@ std::size_t tokens_of(const ModelInput& input) {
 /// The length of the sequence for rotary angles that depend on it.
 std::size_t length_of(const ModelInput& input) {
     if (input.positions.empty()) return tokens_of(input);
-    return static_cast<std::size_t>(
-               *std::max_element(input.positions.begin(), input.positions.end())) +
-           1;
+    return static_cast<std::size_t>(std::ranges::max(input.positions)) + 1;
 }
 
 /// Formats of one array require one name, of one layer if it is an array of layers.
@@ -44,9 +38,8 @@ void check_width(const Args& args, const io::OpenModel& model, const ModelInput&
     const std::size_t width = model.config().whole("hidden_size", 0),
                       found = input.hidden_states->shape(1);
     if (width != 0 && found != width)
-        throw Error(ErrorKind::input, location_of(*args.find("hidden_states")),
-                    std::to_string(found) + " columns; expected " + std::to_string(width) +
-                        ", the model's width");
+        throw Error(ErrorKind::input, location_of(*args.find("hidden_states")), found,
+                    " columns; expected ", width, ", the model's width");
 }
 
 /// The ids must be in the decoder's vocabulary.
@@ -57,15 +50,13 @@ void check_decoder_ids(const Args& args, const io::OpenModel& model, const Model
         if (id >= vocabulary)
             throw Error(ErrorKind::input,
                         is_given ? location_of(*args.find("decoder_ids")) : model.config().place(),
-                        (is_given ? "token id " : "decoder_start_token_id ") + std::to_string(id) +
-                            " is outside the vocabulary (0 to " + std::to_string(vocabulary - 1) +
-                            ")");
+                        is_given ? "token id " : "decoder_start_token_id ", id,
+                        " is outside the vocabulary (0 to ", vocabulary - 1, ")");
 }
 
 /// Whether --emit has this name.
 bool names(const Request& request, std::string_view array) {
-    const std::vector<std::string>& emit = request.settings.emit;
-    return request.has("emit") && std::find(emit.begin(), emit.end(), array) != emit.end();
+    return request.has("emit") && std::ranges::count(request.settings.emit, array) != 0;
 }
 
 void check_head(const ModelSpec& model, const Request& request) {
@@ -101,7 +92,7 @@ void check_type(const Args& args, const io::OpenModel& model) {
     const std::optional<std::string> type = args.text("model_type");
     if (type && *type != model.type())
         throw Error(ErrorKind::input, location_of(*args.find("model_type")),
-                    "the model is of type " + model.type() + "; expected " + model.type());
+                    "the model is of type ", model.type(), "; expected ", model.type());
 }
 
 }  // namespace

@@ -6,7 +6,6 @@
 
 #include "cli/model/internal.hpp"
 #include "cli/request/field.hpp"
-#include "core/base/error.hpp"
 #include "core/operator/arrays.hpp"
 #include "io/file/source.hpp"
 #include "io/text/number_text.hpp"
@@ -29,8 +28,7 @@ bool is_of_attention(const ArrayRow& row) {
                                          "context_vectors", "head_outputs", "attention_weights"};
     return row.from != From::trace && !row.is_statistic() &&
            (row.needs & ~unsigned{needs::softmax}) == 0 &&
-           (row.needs != 0 ||
-            std::find(std::begin(kept), std::end(kept), row.name) != std::end(kept));
+           (row.needs != 0 || std::ranges::count(kept, row.name) != 0);
 }
 
 /// `word` is a number of the list that is not one of a layer.
@@ -81,9 +79,8 @@ std::vector<std::string> arrays_of_stacks() {
 }
 
 bool is_model_array(const std::string& name) {
-    const std::vector<std::string> of_stacks = arrays_of_stacks();
     return find_row(array_rows, &ModelArray::name, std::string_view(name)) != nullptr ||
-           std::find(of_stacks.begin(), of_stacks.end(), name) != of_stacks.end();
+           std::ranges::count(arrays_of_stacks(), name) != 0;
 }
 
 std::vector<std::string> names_of_stack(const std::vector<std::string>& names,
@@ -114,8 +111,7 @@ std::vector<std::string> arrays_named(const Request& request, bool has_decoder) 
     for (const std::string& name : request.settings.emit) {
         is_all |= name == "all";
         if (name == "all") continue;
-        if (std::find(all.begin(), all.end(), name) == all.end() &&
-            std::find(of_stack.begin(), of_stack.end(), name) == of_stack.end()) {
+        if (std::ranges::count(all, name) == 0 && std::ranges::count(of_stack, name) == 0) {
             if (name.starts_with("generated"))
                 throw setting_error(request, "emit",
                                     name +
@@ -126,7 +122,7 @@ std::vector<std::string> arrays_named(const Request& request, bool has_decoder) 
                 unknown_array(name, all) +
                     (has_decoder ? "; arrays of one stack begin with encoder_ or decoder_" : ""));
         }
-        if (std::find(named.begin(), named.end(), name) == named.end()) named.push_back(name);
+        if (std::ranges::count(named, name) == 0) named.push_back(name);
     }
     return is_all ? all : named;
 }

@@ -1,13 +1,10 @@
 #include <algorithm>
-#include <string_view>
 #include <tuple>
 #include <utility>
 
 #include "cli/model/internal.hpp"
-#include "cli/output/output.hpp"
 #include "cli/output/pictures.hpp"
 #include "cli/request/field.hpp"
-#include "cli/request/request.hpp"
 #include "io/file/path.hpp"
 #include "io/read/result_view.hpp"
 #include "io/text/json_text.hpp"

@@ -1,14 +1,10 @@
-// A question that is divided among the ranks: the rows that one rank has, the ring that keys and
-// values pass through, the result file of which each rank writes its rows, and the mode.
+// A question that is divided among the ranks: the rows that one rank has, and the ring that keys
+// and values pass through.
 #pragma once
 
 #include <array>
-#include <cstddef>
 #include <cstdint>
-#include <map>
-#include <string>
 
-#include "cli/args/args.hpp"
 #include "cli/mpi/communicator.hpp"
 #include "cli/question/question.hpp"
 #include "core/base/tensor.hpp"
@@ -70,36 +66,5 @@ template <class T>
 std::array<RingResult<T>, 2> attend_in_ring(const Plan& plan, const AttentionCall<T>& rules,
                                             OwnRows<T> own, const Communicator& ring,
                                             const Communicator& world, ThreadPool& pool);
-
-/// The header of the file, and where each array's elements begin.
-struct FileLayout {
-    std::string header;
-    std::map<std::size_t, std::uint64_t> offsets;  ///< by ArrayId::index
-};
-
-/// The layout of the answer in the request's format, npy or safetensors. All ranks have the same.
-FileLayout layout_of(const Question& question, const Plan& plan, ThreadPool& workers);
-
-/// Some rows of an array of (batch, heads, rows, columns): elements of one type, and the place of
-/// the first.
-struct WrittenRows {
-    ArrayId array;
-    std::string_view bytes;                     ///< row-major, (batch, heads, rows, columns)
-    std::size_t batch, heads, rows, row_bytes;  ///< of `bytes`
-    std::size_t first_batch, first_head, first_row;
-    std::size_t all_heads, all_rows;  ///< of the array
-};
-
-/// Writes the file by all ranks, each calling `write_rows(write)`, where `write` takes WrittenRows.
-/// The file has its name only if all ranks have written; otherwise there is none. Errors: kind io,
-/// on one rank; FailedElsewhere on the others.
-void write_divided(const std::string& path, const FileLayout& layout, const Communicator& world,
-                   FunctionRef<void(FunctionRef<void(const WrittenRows&)> write)> write_rows);
-
-/// Each rank reads some rows of the operands, computes its share of the answer (division.hpp) and
-/// writes its rows of the one output file. Errors: those of run_mode, and kind usage for a
-/// question that cannot be divided. One rank throws the error and the others FailedElsewhere; no
-/// output file is left.
-void run_divided(const Args& args, const Communicator& world);
 
 }  // namespace attn::cli

@@ -2,8 +2,7 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <optional>
-#include <span>
+#include <map>
 #include <utility>
 
 #include "cli/output/output.hpp"
@@ -13,6 +12,8 @@
 #include "core/base/memory.hpp"
 #include "core/layer/layer.hpp"
 #include "core/layer/stages.hpp"
+#include "io/file/output.hpp"
+#include "io/file/temporary.hpp"
 
 namespace attn::cli {
 namespace {
@@ -145,6 +146,85 @@ void require_memory_of_share(const Plan& part, const Share& share, std::size_t r
         static_cast<double>(ranks));
 }
 
+/// The header of the file, and where each array's elements begin.
+struct FileLayout {
+    std::string header;
+    std::map<std::size_t, std::uint64_t> offsets;  ///< by ArrayId::index
+};
+
+/// The layout of the answer in the request's format, npy or safetensors. All ranks have the same.
+FileLayout layout_of(const Question& question, const Plan& plan, ThreadPool& workers) {
+    Result result;
+    FileLayout layout;
+    std::uint64_t elements = 0;
+    for_dtype(plan.config.dtype, [&]<class T>(T) {
+        plan.emit.for_each([&](ArrayId id) {
+            // A stream without rows: writers write what comes before the elements. Arrays of one
+            // type follow in order.
+            NamedArray array{std::string(id.row().name), {}, plan.axes_of(id)};
+            array.stream = RowStream<T>{plan.shape_of(id), [] { return Array<T>(); }};
+            result.arrays.push_back(std::move(array));
+            layout.offsets[id.index] = elements * sizeof(T);
+            elements += plan.numbers<std::uint64_t>(id);
+        });
+    });
+    const io::Report report = make_report(question.request, plan, std::move(result), workers);
+    io::TextOutput header;
+    write_report(header, question.request, report);
+    layout.header = std::move(header.text());
+    for (auto& [index, offset] : layout.offsets) offset += layout.header.size();
+    return layout;
+}
+
+/// Some rows of an array of (batch, heads, rows, columns): elements of one type, and the place of
+/// the first.
+struct WrittenRows {
+    ArrayId array;
+    std::string_view bytes;                     ///< row-major, (batch, heads, rows, columns)
+    std::size_t batch, heads, rows, row_bytes;  ///< of `bytes`
+    std::size_t first_batch, first_head, first_row;
+    std::size_t all_heads, all_rows;  ///< of the array
+};
+
+/// Writes the file by all ranks, each calling `write_rows(write)`, where `write` takes WrittenRows.
+/// The file has its name only if all ranks have written; otherwise there is none. Errors: kind io,
+/// on one rank; FailedElsewhere on the others.
+void write_divided(const std::string& path, const FileLayout& layout, const Communicator& world,
+                   FunctionRef<void(FunctionRef<void(const WrittenRows&)> write)> write_rows) {
+    std::optional<io::OutputFile> created;  // by rank 0
+    world.together([&] {
+        if (world.rank() != 0) return;
+        created.emplace(path);
+        if (created->is_in_place())
+            throw Error(
+                ErrorKind::usage, path,
+                "is not a file on a disk, so ranks cannot write their rows to it; expected one");
+        created->fill([&](io::Output& to) { to << layout.header; });
+    });
+    const std::string unfinished =
+        world.from_first(created ? created->unfinished_name() : std::string());
+    std::optional<io::SharedFile> file;
+    // From here on, whichever rank is killed, the others remove the file.
+    world.together([&] { file.emplace(unfinished, path); });
+    world.together([&] {
+        write_rows([&](const WrittenRows& rows) {
+            const std::uint64_t offset = layout.offsets.at(rows.array.index);
+            const std::size_t matrix_bytes = rows.rows * rows.row_bytes;
+            for (std::size_t i = 0; i < rows.batch * rows.heads; ++i) {
+                const std::size_t matrix = (rows.first_batch + i / rows.heads) * rows.all_heads +
+                                           rows.first_head + i % rows.heads;
+                file->write(offset + (matrix * rows.all_rows + rows.first_row) * rows.row_bytes,
+                            rows.bytes.substr(i * matrix_bytes, matrix_bytes));
+            }
+        });
+        file->finish();
+    });
+    world.together([&] {
+        if (created) created->commit();
+    });
+    file->leave();
+}
+
 template <class T>
 class DividedMode {
 public:
@@ -204,10 +284,8 @@ private:
     WrittenRows written(ArrayId array, const Tensor4<T>& values, std::size_t first_row,
                         std::size_t all_heads) const {
         const auto& shape = values.shape();
-        const std::span<const std::byte> bytes =
-            std::as_bytes(std::span(values.begin(), values.end()));
         return {array,
-                {reinterpret_cast<const char*>(bytes.data()), bytes.size()},
+                {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(T)},
                 shape[0],
                 shape[1],
                 shape[2],
@@ -226,8 +304,10 @@ private:
     ThreadPool& pool_;
 };
 
-}  // namespace
-
+/// Each rank reads some rows of the operands, computes its share of the answer (division.hpp) and
+/// writes its rows of the one output file. Errors: those of run_mode, and kind usage for a
+/// question that cannot be divided. One rank throws the error and the others FailedElsewhere; no
+/// output file is left.
 void run_divided(const Args& args, const Communicator& world) {
     ThreadPool pool;
     io::LoadedModels models;
@@ -241,8 +321,6 @@ void run_divided(const Args& args, const Communicator& world) {
               [&]<class T>(T) { DividedMode<T>(*open, share, world, pool).run(); });
     if (world.rank() == 0) show_notes(open->question.notes);
 }
-
-namespace {
 
 /// Variables that launchers set: Open MPI, MPICH and Intel MPI, PMIx as Slurm and others use it.
 constexpr const char* launcher_variables[] = {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMIX_RANK"};

@@ -1,7 +1,5 @@
 #include "cli/mpi/divided.hpp"
 
-#include <optional>
-#include <span>
 #include <utility>
 #include <vector>
 

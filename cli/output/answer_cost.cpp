@@ -1,18 +1,11 @@
 #include "cli/output/output.hpp"
 
-#include <algorithm>
-#include <string>
-#include <string_view>
-
-#include "cli/request/request.hpp"
 #include "core/base/error.hpp"
 #include "core/base/memory.hpp"
 #include "core/operator/arrays.hpp"
 #include "core/operator/mask.hpp"
-#include "io/file/output.hpp"
 #include "io/plot/colors.hpp"
 #include "io/text/json_text.hpp"
-#include "io/write/report.hpp"
 #include "io/write/row_text.hpp"
 
 namespace attn::cli {

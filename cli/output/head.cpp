@@ -1,8 +1,4 @@
-#include <algorithm>
-#include <string_view>
-
 #include "cli/output/output.hpp"
-#include "cli/request/request.hpp"
 #include "core/layer/mask_rows.hpp"
 #include "io/file/source.hpp"
 #include "io/text/json_text.hpp"
@@ -15,6 +11,26 @@ namespace {
 void append_weight(std::string& text, const std::string& name, const ProjectionShape& p) {
     io::append_member(text, "W_" + name, Shape{p.groups, p.d_out, p.d_in});
     if (p.has_bias) io::append_member(text, "b_" + name, Shape{p.groups, p.d_out});
+}
+
+/// The shapes of the operands that a plan was made from, as a JSON object. Weights have shape
+/// (groups, d_out, d_in) and biases (groups, d_out), regardless of how they are stored.
+std::string operands_json(const OperandShapes& operands) {
+    std::string text = "{";
+    for (const OperandShapeRow& row : operand_shape_rows)
+        if (!(operands.*row.shape).empty()) io::append_member(text, row.key, operands.*row.shape);
+    if (operands.has_token_ids)
+        io::append_member(text, "token_ids",
+                          Shape(operands.inputs.end() - 2, operands.inputs.end() - 1));
+    if (operands.norm) io::append_member(text, "norm", Shape{*operands.norm});
+    if (operands.weights) {
+        append_weight(text, "query", operands.weights->query);
+        append_weight(text, "key", operands.weights->key);
+        append_weight(text, "value", operands.weights->value);
+        if (operands.weights->out) append_weight(text, "out", *operands.weights->out);
+        if (operands.weights->has_head_norms) io::append_member(text, "head_norms", true);
+    }
+    return text += '}';
 }
 
 std::string axes_json(const Plan& plan) {
@@ -40,24 +56,6 @@ std::string shapes_json(const Shapes& s) {
                                      {"d_v", s.d_v},
                                      {"d_out", s.d_out}})
         io::append_member(text, name, size);
-    return text += '}';
-}
-
-std::string operands_json(const OperandShapes& operands) {
-    std::string text = "{";
-    for (const OperandShapeRow& row : operand_shape_rows)
-        if (!(operands.*row.shape).empty()) io::append_member(text, row.key, operands.*row.shape);
-    if (operands.has_token_ids)
-        io::append_member(text, "token_ids",
-                          Shape(operands.inputs.end() - 2, operands.inputs.end() - 1));
-    if (operands.norm) io::append_member(text, "norm", Shape{*operands.norm});
-    if (operands.weights) {
-        append_weight(text, "query", operands.weights->query);
-        append_weight(text, "key", operands.weights->key);
-        append_weight(text, "value", operands.weights->value);
-        if (operands.weights->out) append_weight(text, "out", *operands.weights->out);
-        if (operands.weights->has_head_norms) io::append_member(text, "head_norms", true);
-    }
     return text += '}';
 }
 

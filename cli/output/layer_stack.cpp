@@ -2,14 +2,12 @@
 #include <limits>
 #include <map>
 #include <set>
-#include <string>
 #include <string_view>
 #include <utility>
 
 #include "cli/output/pictures.hpp"
 #include "core/base/memory.hpp"
 #include "core/base/tensor.hpp"
-#include "io/read/result_view.hpp"
 #include "io/write/row_text.hpp"
 
 namespace attn::cli {

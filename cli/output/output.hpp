@@ -130,10 +130,6 @@ HeadMembers head_of(const Request& request, const Plan& plan);
 /// The sizes of a plan as a JSON object.
 std::string shapes_json(const Shapes& shapes);
 
-/// The shapes of the operands that a plan was made from, as a JSON object. Weights have shape
-/// (groups, d_out, d_in) and biases (groups, d_out), regardless of how they are stored.
-std::string operands_json(const OperandShapes& operands);
-
 /// Everything needed to interpret the arrays without guessing, as a JSON object: positions, masks,
 /// operands and the axes of every array.
 std::string layout_json(const Plan& plan);

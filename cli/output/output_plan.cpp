@@ -2,19 +2,13 @@
 
 #include <unistd.h>
 
-#include <algorithm>
-#include <array>
 #include <functional>
 #include <iterator>
-#include <utility>
 
 #include "cli/output/pictures.hpp"
 #include "core/base/error.hpp"
 #include "core/operator/arrays.hpp"
 #include "io/file/access.hpp"
-#include "io/file/path.hpp"
-#include "io/plot/picture.hpp"
-#include "io/write/output_formats.hpp"
 
 namespace attn::cli {
 namespace {

@@ -2,27 +2,18 @@
 
 #include <unistd.h>
 
-#include <algorithm>
 #include <cstdlib>
-#include <optional>
-#include <utility>
 #include <variant>
 
 #include "cli/args/args.hpp"
 #include "cli/output/pictures.hpp"
 #include "cli/page/page.hpp"
-#include "cli/question/question.hpp"
-#include "cli/request/request.hpp"
 #include "core/base/error.hpp"
 #include "io/file/access.hpp"
-#include "io/file/output.hpp"
-#include "io/file/path.hpp"
 #include "io/file/screen.hpp"
 #include "io/model/find_layer.hpp"
-#include "io/plot/picture.hpp"
 #include "io/text/json_text.hpp"
 #include "io/text/utf8.hpp"
-#include "io/write/output_formats.hpp"
 
 namespace attn::cli {
 namespace {

@@ -1,15 +1,10 @@
 #include "cli/output/pictures.hpp"
 
-#include <algorithm>
-#include <optional>
-#include <utility>
-
 #include <nlohmann/json.hpp>
 
 #include "cli/output/output.hpp"
 #include "cli/question/layer_source.hpp"
 #include "cli/question/operands.hpp"
-#include "cli/request/request.hpp"
 #include "cli/request/request_builder.hpp"
 #include "core/base/error.hpp"
 #include "core/base/tensor.hpp"

@@ -6,7 +6,6 @@
 #include <set>
 #include <sstream>
 #include <stdexcept>
-#include <utility>
 #include <vector>
 
 namespace attn::cli {

@@ -1,5 +1,4 @@
 // Markdown: its blocks, its marks within texts, and pages written in it.
-#include <algorithm>
 #include <cctype>
 #include <utility>
 

@@ -99,17 +99,9 @@ std::string roff_code(std::string_view lines);
 /// Whether an empty line separates this block from the one before: not between items.
 bool begins_part(std::span<const Block> blocks, std::size_t index);
 
-/// The table in lines of at most `most` columns. One of words that is too wide becomes a list.
-std::string table_text(const PageTable& table, std::size_t most);
 /// Whether all columns of a table of numbers fit side by side.
 bool fits(const PageTable& table, std::size_t most);
-/// A line of numbers in lines of at most `most` columns; those after the first are indented
-/// further.
-std::string folded(std::string_view line, std::size_t most, std::size_t indent = 4);
 /// A bar that fills `length`, from 0 to 1, of `columns`, in eighths of a column.
 std::string bar_text(double length, std::size_t columns);
-
-/// The columns of the widest line.
-std::size_t columns_of(std::string_view text);
 
 }  // namespace attn::cli

@@ -1,10 +1,7 @@
-#include <algorithm>
-#include <array>
 #include <cstdio>
 
 #include "cli/page/page.hpp"
 #include "io/text/number_text.hpp"
-#include "io/text/text.hpp"
 
 namespace attn::cli {
 

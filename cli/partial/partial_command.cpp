@@ -1,12 +1,10 @@
 // `attn partial`: a mode with its input and flags, and the range of keys.
 #include <algorithm>
-#include <string>
 #include <string_view>
 #include <utility>
 
 #include "cli/output/output.hpp"
 #include "cli/partial/partial.hpp"
-#include "cli/question/question.hpp"
 #include "cli/request/field.hpp"
 #include "cli/request/request.hpp"
 #include "cli/request/request_builder.hpp"

@@ -5,20 +5,16 @@
 #include <algorithm>
 #include <cmath>
 #include <span>
-#include <string>
 #include <string_view>
 #include <tuple>
 #include <utility>
-#include <vector>
 
 #include <nlohmann/json.hpp>
 
 #include "cli/args/args.hpp"
 #include "core/base/error.hpp"
 #include "io/file/source.hpp"
-#include "io/model/find_layer.hpp"
 #include "io/text/number_text.hpp"
-#include "io/transformer/attention_layer.hpp"
 
 namespace attn::cli {
 namespace {

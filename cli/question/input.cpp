@@ -2,15 +2,10 @@
 
 #include <algorithm>
 #include <array>
-#include <string>
 #include <utility>
 
 #include "cli/question/layer_source.hpp"
 #include "cli/question/operands.hpp"
-#include "cli/request/request.hpp"
-#include "cli/request/request_builder.hpp"
-#include "core/base/error.hpp"
-#include "io/read/result_view.hpp"
 
 namespace attn::cli {
 namespace {

@@ -3,13 +3,9 @@
 #include <variant>
 
 #include "cli/question/layer_source.hpp"
-#include "cli/request/request.hpp"
 #include "core/base/error.hpp"
-#include "core/model/model.hpp"
 #include "io/file/path.hpp"
 #include "io/file/source.hpp"
-#include "io/transformer/attention_layer.hpp"
-#include "io/transformer/model.hpp"
 
 namespace attn::cli {
 namespace {

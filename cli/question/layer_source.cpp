@@ -5,14 +5,11 @@
 
 #include <nlohmann/json.hpp>
 
-#include "cli/request/request.hpp"
 #include "core/base/error.hpp"
 #include "io/file/path.hpp"
 #include "io/file/source.hpp"
 #include "io/model/families.hpp"
-#include "io/model/find_layer.hpp"
 #include "io/transformer/family_row.hpp"
-#include "io/transformer/model.hpp"
 
 namespace attn::cli {
 

@@ -2,19 +2,9 @@
 // result.
 #pragma once
 
-#include <memory>
-#include <optional>
-#include <string>
-#include <vector>
-
 #include "cli/question/question.hpp"
-#include "cli/request/request.hpp"
-#include "cli/request/request_builder.hpp"
-#include "core/layer/operands.hpp"
 #include "core/model/model.hpp"
 #include "io/model/find_layer.hpp"
-#include "io/model/loaded_models.hpp"
-#include "io/read/array_file.hpp"
 #include "io/read/result_view.hpp"
 #include "io/transformer/attention_layer.hpp"
 #include "io/transformer/model.hpp"

@@ -1,22 +1,16 @@
 #include <algorithm>
-#include <map>
 #include <utility>
 
 #include <nlohmann/json.hpp>
 
 #include "cli/question/layer_source.hpp"
-#include "cli/request/request.hpp"
-#include "cli/request/request_builder.hpp"
 #include "core/base/error.hpp"
 #include "core/operator/rope.hpp"
 #include "io/file/path.hpp"
 #include "io/file/source.hpp"
 #include "io/model/families.hpp"
-#include "io/model/find_layer.hpp"
 #include "io/text/json_text.hpp"
-#include "io/transformer/attention_layer.hpp"
 #include "io/transformer/family_row.hpp"
-#include "io/transformer/model.hpp"
 
 namespace attn::cli {
 namespace {

@@ -6,9 +6,6 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
-#include <string>
-#include <string_view>
-#include <vector>
 
 #include "cli/question/operands.hpp"
 #include "core/base/tensor.hpp"

@@ -5,10 +5,6 @@
 
 #include <nlohmann/json.hpp>
 
-#include "core/base/error.hpp"
-#include "io/read/input_file.hpp"
-#include "io/read/result_view.hpp"
-
 namespace attn::cli {
 namespace {
 

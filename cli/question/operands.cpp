@@ -3,17 +3,11 @@
 #include <algorithm>
 #include <utility>
 
-#include "cli/args/args.hpp"
 #include "cli/question/layer_source.hpp"
 #include "cli/question/question.hpp"
-#include "cli/request/request.hpp"
-#include "cli/request/request_builder.hpp"
-#include "core/base/error.hpp"
 #include "core/base/memory.hpp"
 #include "io/file/path.hpp"
 #include "io/read/examples.hpp"
-#include "io/read/input_file.hpp"
-#include "io/read/result_view.hpp"
 
 namespace attn::cli {
 namespace {

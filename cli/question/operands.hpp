@@ -1,24 +1,15 @@
 // Reads the operands of a question, and finds what labels and words mean.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
-#include <map>
-#include <optional>
 #include <span>
-#include <string>
 #include <string_view>
-#include <vector>
 
 #include "cli/args/args.hpp"
 #include "cli/question/layer_source.hpp"
 #include "cli/question/question.hpp"
-#include "cli/request/request.hpp"
 #include "core/base/error.hpp"
 #include "core/base/real_array.hpp"
-#include "core/base/thread_pool.hpp"
-#include "core/layer/operands.hpp"
-#include "io/read/input_file.hpp"
 #include "io/read/number_array.hpp"
 
 namespace attn::cli {

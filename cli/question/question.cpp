@@ -4,13 +4,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <memory>
 #include <utility>
 
 #include "cli/question/layer_source.hpp"
 #include "cli/question/operands.hpp"
-#include "cli/request/request.hpp"
-#include "core/base/error.hpp"
 #include "core/base/threads.hpp"
 
 namespace attn::cli {

@@ -6,7 +6,6 @@
 
 #include <nlohmann/json.hpp>
 
-#include "cli/request/request.hpp"
 #include "core/base/error.hpp"
 #include "core/plan/operand_shapes.hpp"
 #include "io/file/source.hpp"

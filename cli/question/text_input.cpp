@@ -1,14 +1,9 @@
 #include <algorithm>
 #include <limits>
-#include <span>
-#include <string>
-#include <string_view>
 #include <utility>
-#include <vector>
 
 #include "cli/question/operands.hpp"
 #include "core/base/did_you_mean.hpp"
-#include "core/base/error.hpp"
 #include "core/base/memory.hpp"
 #include "core/layer/embedding.hpp"
 #include "io/file/source.hpp"

@@ -6,7 +6,6 @@
 #include <bit>
 #include <cmath>
 #include <utility>
-#include <vector>
 
 #include "cli/page/fill_template.hpp"
 #include "io/text/number_text.hpp"
@@ -29,40 +28,25 @@ std::string number_text(double value, Dtype dtype, const LanguageRow& language) 
     return text;
 }
 
-/// The numbers of an array: rows in rows, each on lines of its own.
-class ArrayText {
-public:
-    ArrayText(const ProgramArray& array, Dtype dtype, const LanguageRow& language)
-        : next_(array.values.begin()), dtype_(dtype), language_(language) {}
-
-    std::string of(const Axes& shape) {
-        add(shape, 0);
-        return std::move(text_);
+/// Adds the numbers from `next` on as an array of this shape from an axis on: rows in rows, each on
+/// lines of its own.
+void add_rows(std::string& text, const Axes& shape, std::size_t axis, const double*& next,
+              Dtype dtype, const LanguageRow& language) {
+    text += language.open;
+    const std::size_t depth = axis + 1;
+    std::size_t column = depth;
+    for (std::size_t i = 0; i < shape[axis]; ++i) {
+        std::string number;
+        if (depth == shape.size()) number = number_text(*next++, dtype, language);
+        const bool breaks = number.empty() || column + number.size() > max_row_width;
+        if (i != 0) text += breaks ? ",\n" : ", ";
+        if (i != 0 && breaks) text.append(column = depth, ' ');
+        column += number.size() + 2;
+        text += number;
+        if (number.empty()) add_rows(text, shape, depth, next, dtype, language);
     }
-
-private:
-    void add(const Axes& shape, std::size_t axis) {
-        text_ += language_.open;
-        const std::size_t depth = axis + 1;
-        std::size_t column = depth;
-        for (std::size_t i = 0; i < shape[axis]; ++i) {
-            std::string number;
-            if (depth == shape.size()) number = number_text(*next_++, dtype_, language_);
-            const bool breaks = number.empty() || column + number.size() > max_row_width;
-            if (i != 0) text_ += breaks ? ",\n" : ", ";
-            if (i != 0 && breaks) text_.append(column = depth, ' ');
-            column += number.size() + 2;
-            text_ += number;
-            if (number.empty()) add(shape, depth);
-        }
-        text_ += language_.close;
-    }
-
-    std::vector<double>::const_iterator next_;
-    Dtype dtype_;
-    const LanguageRow& language_;
-    std::string text_;
-};
+    text += language.close;
+}
 
 class Values {
 public:
@@ -275,6 +259,9 @@ private:
             extents += "[" + std::to_string(full[axis]) + "]";
             element += full[axis] == 1 ? "[0]" : std::string{'[', "bhij"[axis % 4], ']'};
         }
+        std::string literal;
+        const double* next = array.values.data();
+        if (!p.has_data_file) add_rows(literal, shape, 0, next, plan.config.dtype, language_);
         add({{"boolean", array.is_boolean},
              {"rank", array.shape.size()},
              {"shape", listed(array.shape)},
@@ -284,8 +271,7 @@ private:
              {"extents", extents},
              {"element", element},
              {"reshape", shape == array.shape ? "" : ".reshape" + shape_text(shape)},
-             {"literal",
-              p.has_data_file ? "" : ArrayText(array, plan.config.dtype, language_).of(shape)}},
+             {"literal", literal}},
             array.name);
         if (!is_parameter || full.size() != 3) return;
         const bool is_in_out = plan.is_transposed(*id);

@@ -230,6 +230,46 @@ void check_finite(const ProgramArray& array) {
     }
 }
 
+/// The value with three digits, not below it but for the rounding to the type.
+double with_three_digits(double value, Dtype dtype) {
+    // Half a unit of the third digit is at most 0.5 %. Unlike stod, strtod takes subnormal numbers.
+    return row_of(dtype).round(std::strtod(io::scientific_text(value * 1.005, 2).c_str(), nullptr));
+}
+
+/// For each element of an array, the largest difference between two computations of the problem in
+/// its plan's type, with three digits: twice the bound of `attn check`, plus the smallest normal
+/// number, because programs may flush those below it to 0. Errors: kind input where a computation
+/// may overflow.
+ProgramArray tolerances_of(const Problem& problem, ArrayId id, const ProgramArray& array,
+                           ThreadPool& pool) {
+    const Dtype dtype = problem.plan.config.dtype;
+    const Evaluator evaluator(problem,
+                              dtype == Dtype::float32 ? Precision::float32 : Precision::float64);
+    const double least = row_of(dtype).least;
+    const std::size_t heads = array.full[1], rows = array.full[2], columns = array.full[3];
+    ProgramArray tolerances = array;
+    tolerances.name += "_tolerance";
+    std::vector<std::unique_ptr<Candidate>> of_worker(pool.threads());
+    // Rows of all heads of a query are neighbours: candidates keep what these have in common.
+    pool.run(array.full[0] * rows, [&](std::size_t item, std::size_t worker) {
+        std::unique_ptr<Candidate>& candidate = of_worker[worker];
+        if (!candidate) candidate = std::make_unique<Candidate>(evaluator, problem.asked, true);
+        const std::size_t b = item / rows, row = item % rows;
+        for (std::size_t head = 0; head < heads; ++head) {
+            const std::vector<double>& errors = candidate->row(id, b, head, row).error;
+            double* const to = &tolerances.values[((b * heads + head) * rows + row) * columns];
+            for (std::size_t i = 0; i < errors.size(); ++i)
+                to[i] = with_three_digits(2 * errors[i] + least, dtype);
+        }
+    });
+    for (std::size_t at = 0; at < tolerances.values.size(); ++at)
+        if (!std::isfinite(tolerances.values[at]))
+            throw Error(ErrorKind::input, array.name + " " + index_text(at, array.full),
+                        "the bound on its rounding error is not finite; expected smaller numbers, "
+                        "or --dtype float64");
+    return tolerances;
+}
+
 void add_expected(Repro& program, const Problem& problem, const Result& result, ThreadPool& pool) {
     for (const ArrayId id : {ArrayId("attention_weights"), ArrayId("context_vectors")}) {
         const NamedArray& array = *array_named(id.row().name, result.arrays);
@@ -291,46 +331,6 @@ Repro make_program(const PlannedQuestion& planned, const Result& result, ThreadP
     add_expected(program, make_problem(planned.plan, planned.question.operands, result), result,
                  pool);
     return program;
-}
-
-namespace {
-
-/// The value with three digits, not below it but for the rounding to the type.
-double with_three_digits(double value, Dtype dtype) {
-    // Half a unit of the third digit is at most 0.5 %. Unlike stod, strtod takes subnormal numbers.
-    return row_of(dtype).round(std::strtod(io::scientific_text(value * 1.005, 2).c_str(), nullptr));
-}
-
-}  // namespace
-
-ProgramArray tolerances_of(const Problem& problem, ArrayId id, const ProgramArray& array,
-                           ThreadPool& pool) {
-    const Dtype dtype = problem.plan.config.dtype;
-    const Evaluator evaluator(problem,
-                              dtype == Dtype::float32 ? Precision::float32 : Precision::float64);
-    const double least = row_of(dtype).least;
-    const std::size_t heads = array.full[1], rows = array.full[2], columns = array.full[3];
-    ProgramArray tolerances = array;
-    tolerances.name += "_tolerance";
-    std::vector<std::unique_ptr<Candidate>> of_worker(pool.threads());
-    // Rows of all heads of a query are neighbours: candidates keep what these have in common.
-    pool.run(array.full[0] * rows, [&](std::size_t item, std::size_t worker) {
-        std::unique_ptr<Candidate>& candidate = of_worker[worker];
-        if (!candidate) candidate = std::make_unique<Candidate>(evaluator, problem.asked, true);
-        const std::size_t b = item / rows, row = item % rows;
-        for (std::size_t head = 0; head < heads; ++head) {
-            const std::vector<double>& errors = candidate->row(id, b, head, row).error;
-            double* const to = &tolerances.values[((b * heads + head) * rows + row) * columns];
-            for (std::size_t i = 0; i < errors.size(); ++i)
-                to[i] = with_three_digits(2 * errors[i] + least, dtype);
-        }
-    });
-    for (std::size_t at = 0; at < tolerances.values.size(); ++at)
-        if (!std::isfinite(tolerances.values[at]))
-            throw Error(ErrorKind::input, array.name + " " + index_text(at, array.full),
-                        "the bound on its rounding error is not finite; expected smaller numbers, "
-                        "or --dtype float64");
-    return tolerances;
 }
 
 namespace {

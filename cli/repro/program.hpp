@@ -75,13 +75,6 @@ Repro make_program(const PlannedQuestion& planned, const Result& result, ThreadP
 /// The arrays that a program needs from its question's result.
 inline const std::vector<std::string> emit_of_program{"all"};
 
-/// For each element of an array, the largest difference between two computations of the problem in
-/// its plan's type, with three digits: twice the bound of `attn check`, plus the smallest normal
-/// number, because programs may flush those below it to 0. Errors: kind input where a computation
-/// may overflow.
-ProgramArray tolerances_of(const Problem& problem, ArrayId id, const ProgramArray& array,
-                           ThreadPool& pool);
-
 /// Which arrays have axes that the question does not have: none, operands but for parameters, or
 /// all.
 enum class ProgramAxes { of_question, all_of_heads, all };
@@ -107,6 +100,9 @@ void write_raw_data(io::Output& out, const Repro& program);
 
 /// Made of templates/ by the build. Each has `python.py` before it, but for C.
 extern const std::string_view attention_py, onnx_py, attention_c;
+/// One a line, also made of templates/: modules that NumPy, PyTorch and ONNX Runtime import, or
+/// that these import. Python looks for them in the program's folder first.
+extern const std::string_view python_modules;
 
 inline constexpr std::array<LanguageRow, 4> language_rows{
     {{"numpy", ".py", &attention_py, "[", "]", "math.inf", ".npz", write_npz_data},

@@ -1,22 +1,17 @@
 // `attn repro`: a mode with its input and flags, and the language of the program, which computes
 // the question and compares with attn's numbers.
 #include <algorithm>
-#include <iterator>
-#include <optional>
 #include <span>
-#include <string>
-#include <vector>
 
 #include "cli/args/args.hpp"
 #include "cli/output/output.hpp"
-#include "cli/question/question.hpp"
 #include "cli/repro/program.hpp"
 #include "cli/request/request.hpp"
 #include "cli/request/request_builder.hpp"
 #include "core/base/error.hpp"
-#include "io/file/output.hpp"
 #include "io/file/path.hpp"
 #include "io/text/number_text.hpp"
+#include "io/text/text.hpp"
 #include "io/text/utf8.hpp"
 
 namespace attn::cli {
@@ -28,25 +23,6 @@ constexpr auto language_names = names_of(language_rows);
 /// program's name and another suffix.
 constexpr std::size_t max_program_numbers = 20000, max_data_numbers = 20'000'000;
 
-/// Modules that NumPy, PyTorch and ONNX Runtime import, or that these import. Python looks for them
-/// in the program's folder first.
-constexpr std::string_view python_modules =
-    " abc argparse array ast asyncio base64 bdb binascii bisect bz2 calendar cmath cmd code "
-    "codecs codeop collections concurrent configparser contextlib contextvars copy copyreg "
-    "csv ctypes dataclasses datetime decimal difflib dis distutils doctest email encodings "
-    "enum fcntl filelock flatbuffers fnmatch fractions fsspec functools genericpath getopt "
-    "getpass gettext glob google graphlib grp gzip hashlib heapq hmac html http imp "
-    "importlib inspect io ipaddress jinja2 json keyword linecache locale logging lzma "
-    "markupsafe math mimetypes ml_dtypes mmap mpmath multiprocessing networkx ntpath "
-    "numbers numpy onnx onnxruntime opcode operator optparse os packaging pathlib pdb "
-    "pickle pickletools pipes pkgutil platform plistlib posixpath pprint profile pstats "
-    "pydoc pyexpat queue quopri random re reprlib resource runpy secrets select selectors "
-    "setuptools shelve shlex shutil signal site socket socketserver sqlite3 sre_compile "
-    "sre_constants sre_parse ssl stat statistics string stringprep struct subprocess sympy "
-    "symtable sysconfig tarfile tempfile termios textwrap threading timeit token tokenize "
-    "tomllib torch torchgen tqdm trace traceback tracemalloc types typing typing_extensions "
-    "unicodedata unittest urllib uuid warnings weakref xml zipfile zipimport zlib zoneinfo ";
-
 void check_name(const LanguageRow& language, const Request& request) {
     if (io::suffix_of_name(request.output) != language.suffix && must_name_format(request.output))
         refuse_name({request.output, location_of(request, "output"),
@@ -54,7 +30,8 @@ void check_name(const LanguageRow& language, const Request& request) {
                     {language.suffix});
     const std::string file = request.output.substr(request.output.find_last_of('/') + 1);
     const std::string module = file.substr(0, file.find('.'));
-    if (file == module + ".py" && python_modules.find(" " + module + " ") != std::string_view::npos)
+    const auto modules = io::lines_of(python_modules);
+    if (file == module + ".py" && std::ranges::find(modules, module) != modules.end())
         throw Error(ErrorKind::usage, location_of(request, "output"),
                     "a program of this name hides Python's module ", module,
                     " from what it imports; expected another name, as attention_", file);

@@ -1,16 +1,10 @@
 #include "cli/request/request_builder.hpp"
 
-#include <string>
-#include <utility>
-
 #include <nlohmann/json.hpp>
 
-#include "cli/args/args.hpp"
 #include "cli/args/names.hpp"
 #include "cli/request/request.hpp"
-#include "core/base/error.hpp"
 #include "io/file/path.hpp"
-#include "io/file/source.hpp"
 #include "io/text/json_text.hpp"
 
 namespace attn::cli {

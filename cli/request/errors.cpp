@@ -10,19 +10,17 @@
 #include <cstdlib>
 #include <exception>
 #include <new>
-#include <string_view>
-#include <utility>
 
 #include "cli/request/request.hpp"
-#include "core/base/error.hpp"
 #include "io/file/access.hpp"
-#include "io/file/source.hpp"
 #include "io/file/temporary.hpp"
 
 namespace attn::cli {
 namespace {
 
 constexpr int bad_usage = 2, bad_input = 3, internal_fault = 70;
+
+constexpr char lack_of_memory[] = "this question needs more than there is; expected smaller sizes";
 
 ErrorReport failure_of(const Error& error, std::string where) {
     constexpr std::pair<const char*, int> of_kinds[] = {{"usage", bad_usage},
@@ -51,7 +49,7 @@ ErrorReport current_error(bool in_batch) {
     } catch (const Error& error) {
         return failure_of(error, error.where());
     } catch (const std::bad_alloc&) {
-        return {"memory", "memory", lack_of_memory, code_of_lack};
+        return {"memory", "memory", lack_of_memory, bad_input};
     } catch (const std::exception& fault) {
         return {"internal", "attn itself", fault.what(), internal_fault};
     }
@@ -116,7 +114,7 @@ int report_out_of_memory() noexcept {
         // If standard error cannot be written, the exit code still reports the error.
         [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, part.data(), part.size());
     }
-    return code_of_lack;
+    return bad_input;
 }
 
 }  // namespace attn::cli

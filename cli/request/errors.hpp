@@ -21,11 +21,6 @@ ErrorReport current_error(bool in_batch = false);
 /// Writes its line to standard error and returns its exit code.
 int show_error(const ErrorReport& failure);
 
-/// The message of the error, and its exit code.
-inline constexpr char lack_of_memory[] =
-    "this question needs more than there is; expected smaller sizes";
-inline constexpr int code_of_lack = 3;
-
 /// Reserves some memory. The first allocation that fails frees it, so that the work in progress can
 /// end in order. If a destructor still cannot allocate, the program ends with the error instead of
 /// a crash. Call this once, before anything else.

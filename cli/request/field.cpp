@@ -2,18 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdint>
 #include <limits>
-#include <utility>
-
-#include <nlohmann/json.hpp>
 
 #include "cli/args/names.hpp"
 #include "cli/request/request.hpp"
-#include "core/base/error.hpp"
 #include "io/read/json_document.hpp"
 #include "io/read/number_array.hpp"
-#include "io/text/json_text.hpp"
 #include "io/text/number_text.hpp"
 
 namespace attn::cli {

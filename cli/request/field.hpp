@@ -2,20 +2,12 @@
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
-#include <map>
-#include <optional>
-#include <string>
-#include <string_view>
 #include <type_traits>
-#include <vector>
 
 #include <nlohmann/json.hpp>
 
-#include "cli/args/args.hpp"
 #include "cli/request/request.hpp"
 #include "core/plan/backend.hpp"
-#include "core/plan/settings.hpp"
 #include "io/text/json_text.hpp"
 
 namespace attn::cli {

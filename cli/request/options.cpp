@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <limits>
-#include <string_view>
 #include <unordered_map>
 
 #include "cli/request/field.hpp"

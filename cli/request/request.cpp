@@ -2,15 +2,11 @@
 
 #include <algorithm>
 #include <cctype>
-#include <utility>
-#include <vector>
 
 #include "cli/args/names.hpp"
 #include "cli/request/field.hpp"
 #include "core/base/did_you_mean.hpp"
-#include "core/base/error.hpp"
 #include "core/operator/arrays.hpp"
-#include "io/text/json_text.hpp"
 #include "io/text/text.hpp"
 
 namespace attn::cli {

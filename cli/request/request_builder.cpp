@@ -2,20 +2,13 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <utility>
-#include <vector>
-
-#include <nlohmann/json.hpp>
 
 #include "cli/args/names.hpp"
 #include "cli/request/field.hpp"
 #include "cli/request/request.hpp"
-#include "core/base/error.hpp"
 #include "core/operator/arrays.hpp"
 #include "io/file/path.hpp"
-#include "io/file/source.hpp"
 #include "io/plot/picture.hpp"
-#include "io/write/output_formats.hpp"
 
 namespace attn::cli {
 namespace {
@@ -31,8 +24,8 @@ void store_at(Request& request, const Option& option, const json& value, ErrorKi
 
 template <class Formats>
 bool has_suffix(const Formats& formats, const std::string& suffix) {
-    return !suffix.empty() && std::any_of(formats.begin(), formats.end(), [&](const auto& row) {
-        return std::find(row.suffixes.begin(), row.suffixes.end(), suffix) != row.suffixes.end();
+    return !suffix.empty() && std::ranges::any_of(formats, [&](const auto& row) {
+        return std::ranges::count(row.suffixes, suffix) != 0;
     });
 }
 
@@ -43,17 +36,9 @@ bool is_setting(const std::string& word) {
     return key.size() < word.size() && find_option(key) != nullptr;
 }
 
-/// The first flag of one of these kinds; or null.
-const FlagValue* flag_of_kind(const Args& args, std::initializer_list<FieldKind> kinds) {
-    const auto found =
-        std::find_if(args.flags.begin(), args.flags.end(), [&](const FlagValue& flag) {
-            return std::find(kinds.begin(), kinds.end(), flag.option->field.kind) != kinds.end();
-        });
-    return found == args.flags.end() ? nullptr : &*found;
-}
-
 [[noreturn]] void refuse_second_input(const std::string& word, const Args& args) {
-    const FlagValue* const toggle = flag_of_kind(args, {FieldKind::boolean, FieldKind::no_value});
+    const auto toggle = std::ranges::find_if(
+        args.flags, [](const FlagValue& flag) { return !has_value(*flag.option); });
     constexpr std::string_view toggled = " true false yes no on off ";
     const Mode mode = args.command->mode->mode;
     const std::string first = io::shortened(args.input.value_or("A")), second = io::shortened(word);
@@ -69,8 +54,8 @@ const FlagValue* flag_of_kind(const Args& args, std::initializer_list<FieldKind>
     else if (find_array(word))
         hint = "; separate the names of arrays with commas: --emit scores,mask";
     else if (toggled.find(" " + word + " ") != std::string_view::npos)
-        hint =
-            "; " + (toggle != nullptr ? flag_of(*toggle->option) : "--pretty") + " takes no value";
+        hint = "; " + (toggle != args.flags.end() ? flag_of(*toggle->option) : "--pretty") +
+               " takes no value";
     else if (args.gives("text"))
         hint = "; quote the text: --text \"some words\"";
     else if (mode == Mode::cross)
@@ -103,8 +88,7 @@ bool names_source(const Request& request, const Args& args) {
     constexpr const char* sources[] = {"example", "text",  "token_ids", "rand",
                                        "randn",   "query", "key",       "value"};
     return args.input || !request.input.empty() ||
-           std::any_of(std::begin(sources), std::end(sources),
-                       [&](const char* key) { return request.keeps_flag(key); });
+           std::ranges::any_of(sources, [&](const char* key) { return request.keeps_flag(key); });
 }
 
 }  // namespace

@@ -1,13 +1,8 @@
 // Builds a request from flags, a request document, a model and the environment.
 #pragma once
 
-#include <map>
-#include <string>
-#include <vector>
-
 #include <nlohmann/json_fwd.hpp>
 
-#include "cli/args/args.hpp"
 #include "cli/request/request.hpp"
 #include "io/read/input_file.hpp"
 #include "io/read/json_document.hpp"

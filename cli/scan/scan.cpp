@@ -2,7 +2,6 @@
 #include <chrono>
 #include <memory>
 #include <mutex>
-#include <utility>
 
 #include "cli/request/digest.hpp"
 #include "cli/request/errors.hpp"
@@ -12,10 +11,12 @@
 #include "core/base/memory.hpp"
 #include "core/base/threads.hpp"
 #include "core/scan/head_statistics.hpp"
+#include "io/file/bytes.hpp"
 #include "io/file/output.hpp"
 #include "io/file/path.hpp"
 #include "io/file/source.hpp"
 #include "io/file/temporary.hpp"
+#include "io/read/array_file.hpp"
 #include "io/read/input_formats.hpp"
 #include "io/text/json_text.hpp"
 
@@ -31,6 +32,50 @@ constexpr std::size_t longest_chunk = 4096;
 constexpr auto short_chunk = 1s;
 /// With --resume the sums so far are written this often, and after the first chunk.
 constexpr auto saving_interval = 10s;
+
+void add_elements(Digest& digest, const io::StoredArray& array) {
+    // Instead of the bytes, which may be compressed.
+    if (array.zip != nullptr) return digest.add(std::uint64_t{array.zip->crc32});
+    if (const char* const mapped = array.bytes->mapped(); mapped != nullptr)
+        return digest.add(
+            std::string_view(mapped + array.offset, static_cast<std::size_t>(array.size)));
+    const std::string bytes = array.bytes->read(array.offset, static_cast<std::size_t>(array.size));
+    digest.add(bytes);
+}
+
+void add_tokenizer(Digest& digest, const io::ModelFolder& files) {
+    if (!files.tokenizer_metadata.empty())
+        return digest.add(io::json_text(files.tokenizer_metadata));
+    std::string path;
+    try {
+        path = io::tokenizer_file(files.folder.empty() ? "." : files.folder);
+    } catch (const Error&) {
+        return;  // token ids need none
+    }
+    const auto bytes = io::Bytes::open(path);
+    digest.add(bytes->read(0, static_cast<std::size_t>(bytes->size())));
+}
+
+/// A number that tells models apart: of the config, of the names, types, shapes and bytes of all
+/// tensors, and of the tokenizer if there is one. It does not depend on how the tensors are divided
+/// into files. Errors: kind io.
+std::uint64_t digest_of_model(const io::OpenModel& model) {
+    const io::ModelFolder& files = model.files();
+    Digest digest;
+    digest.add(io::json_text(files.config));
+    std::vector<const io::StoredArray*> arrays;
+    for (const io::StoredArray& array : files.tensors->arrays) arrays.push_back(&array);
+    std::ranges::sort(arrays, {}, &io::StoredArray::name);
+    for (const io::StoredArray* array : arrays) {
+        digest.add(array->name);
+        digest.add(array->type_name);
+        for (const std::size_t size : array->shape) digest.add(std::uint64_t{size});
+        add_elements(digest, *array);
+    }
+    for (const auto& bytes : files.tensors->parts()) bytes->release();
+    add_tokenizer(digest, files);
+    return digest.value();
+}
 
 /// What a file of statistics states of the model and the settings.
 std::string config_of(const ScanRequest& request, const io::OpenModel& model) {

@@ -1,11 +1,6 @@
 // `attn scan`: statistics of every head of a model, over the texts of a corpus.
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
-#include <string>
-#include <vector>
-
 #include "cli/batch/records.hpp"
 #include "cli/model/model.hpp"
 #include "cli/request/request.hpp"
@@ -49,10 +44,5 @@ private:
     ThreadPool workers_;
     ModelCache models_;
 };
-
-/// A number that tells models apart: of the config, of the names, types, shapes and bytes of all
-/// tensors, and of the tokenizer if there is one. It does not depend on how the tensors are divided
-/// into files. Errors: kind io.
-std::uint64_t digest_of_model(const io::OpenModel& model);
 
 }  // namespace attn::cli

@@ -1,9 +1,7 @@
 // `attn scan`: its flags.
 #include <algorithm>
 #include <array>
-#include <string>
 #include <string_view>
-#include <vector>
 
 #include "cli/output/output.hpp"
 #include "cli/request/field.hpp"
@@ -13,7 +11,6 @@
 #include "core/base/threads.hpp"
 #include "core/scan/head_statistics.hpp"
 #include "io/file/source.hpp"
-#include "io/read/input_file.hpp"
 
 namespace attn::cli {
 namespace {

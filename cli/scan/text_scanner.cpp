@@ -1,11 +1,8 @@
 #include <algorithm>
-#include <array>
 #include <span>
-#include <utility>
 #include <variant>
 
-#include "cli/args/args.hpp"
-#include "cli/model/model.hpp"
+#include "cli/model/model_options.hpp"
 #include "cli/scan/scan.hpp"
 #include "core/base/error.hpp"
 #include "core/scan/head_statistics.hpp"
@@ -13,17 +10,13 @@
 namespace attn::cli {
 namespace {
 
-/// The keys of a record, besides its id and meta: what a text is.
-constexpr std::array<std::string_view, 13> text_keys{
-    "text",           "text_pair",      "no_special_tokens", "token_ids",     "token_type_ids",
-    "position_ids",   "attention_mask", "decoder_ids",       "hidden_states", "pixel_values",
-    "spatial_shapes", "input_values",   "input_features"};
-
+/// Besides its id and meta, a record has what a text is.
 void check_keys(const Args& args) {
     for (const FlagValue& flag : args.flags) {
         const std::string_view key = flag.option->key;
-        if (flag.option == &config_id || std::ranges::find(text_keys, key) != text_keys.end())
-            continue;
+        const bool is_of_text =
+            find_option(model_options, key) != nullptr && key != "layers" && key != "generate";
+        if (flag.option == &config_id || is_of_text || key == "token_ids") continue;
         throw Error(ErrorKind::usage, flag.location,
                     "a record of a scan is a text; expected text or token_ids, and flags for what "
                     "all texts share");
