@@ -46,7 +46,7 @@ void check_width(const Args& args, const io::OpenModel& model, const ModelInput&
     if (width != 0 && found != width)
         throw Error(ErrorKind::input, location_of(*args.find("hidden_states")),
                     std::to_string(found) + " columns; expected " + std::to_string(width) +
-                        ", the model's width");
+                        ", the model's hidden_size");
 }
 
 /// The ids must be in the decoder's vocabulary.
@@ -266,13 +266,13 @@ std::vector<std::string> ModelPlan::notes() const {
         io::shortened(list, 200) + " gives the numbers of the text without padding"};
 }
 
-ModelCost ModelPlan::cost() const {
+ModelCost ModelPlan::cost(const ModelRequest& of_encoder, const ModelRequest& asked) const {
     ThreadPool pool(request_.threads.value_or(0));
     const Compute compute = compute_on(pool);
     return at_locations(request_, [&] {
-        const std::optional<Decoder> decoder = decoder_of(asked_);
+        const std::optional<Decoder> decoder = decoder_of(asked);
         ModelCost cost =
-            measure_model(compute, spec_, question_.input, decoder_ ? of_encoder_ : asked_,
+            measure_model(compute, spec_, question_.input, decoder_ ? of_encoder : asked,
                           decoder ? &*decoder : nullptr, request_.settings.dtype);
         for (const auto* given : {&question_.input.hidden_states, &question_.input.pixel_values,
                                   &question_.input.input_values, &question_.input.input_features})
@@ -332,10 +332,24 @@ std::string ModelPlan::cost_line(bool with_text) const {
     return line + "}\n";
 }
 
+std::string ModelPlan::smaller_ways(double limit) const {
+    ModelRequest of_encoder = of_encoder_, asked = asked_;
+    const std::size_t layer = question_.layers.back();
+    for (ModelRequest* stack : {&of_encoder, &asked}) {
+        std::erase_if(stack->layers, [&](std::size_t other) { return other != layer; });
+        stack->arrays = {{"context_vectors"}, stack->arrays.heads};
+    }
+    const double bytes = text_bytes(request_, cost(of_encoder, asked));
+    return bytes > 0 && bytes <= limit
+               ? "--layers " + std::to_string(layer) + " --emit context_vectors, "
+               : "";
+}
+
 std::vector<std::string> ModelPlan::check_size() const {
     const double bytes = text_bytes(request_, cost());
     return at_locations(request_, [&] {
-        return check_output_size(request_, bytes, "fewer --layers, --head or --emit, ");
+        return check_output_size(request_, bytes,
+                                 [&](double limit) { return smaller_ways(limit); });
     });
 }
 
