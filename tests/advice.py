@@ -34,7 +34,7 @@ EXAMPLES = ((r"FILE\.(\w+)", r"new.\1"), (r"A:B|as in 0:4", "0:2"), (r"I/N", "1/
             (r"probability", "0.5"), (r"number of bytes", "500MB"), (r"number", "0.5"), (r"integer|\bN\b|seed", "2"), (r"[SXBEC]\b", "0.5"))
 REFUSED = re.compile(r"unknown flag|not a flag|conflict|contradict|no effect|takes no|does not have|requires --|not found")
 WRONG_FLAG = re.compile(r"unknown flag|not a flag|one dash|conflicts|no effect|does not have|takes no value|requires (?!a)|"
-                        r"no negation|typographic|is a folder|is the type of|in its place")
+                        r"no negation|typographic|is a folder|is the type of|in its place|is a setting of a mode")
 LEFT_OUT = re.compile(r"no such flag|leave it out|expected none|only one|one of them|alone|expected no |without it")
 
 
@@ -151,8 +151,10 @@ class Walker:
         if flag and sum(word.split("=")[0] in (flag, LETTERS.get(flag)) for word in words) > 1:
             return
         if rest.startswith("requires a value"):
-            at = next(i for i, word in enumerate(words) if word in (flag, LETTERS.get(flag)) and
-                      (i + 1 == len(words) or not words[i + 1] or words[i + 1].startswith("--")))
+            at = next((i for i, word in enumerate(words) if word in (flag, LETTERS.get(flag)) and
+                       (i + 1 == len(words) or not words[i + 1] or words[i + 1].startswith("--"))), None)
+            if at is None:
+                return
             example = next((text for pattern, text in EXAMPLES[1:] if re.search(pattern, advice)), "2")
             choice = re.search(r"--[\w-]+ ([\w.,-]+)\|", advice)
             value = WRITTEN[flag][-1] if flag in WRITTEN else choice[1] if choice else example
@@ -195,7 +197,7 @@ class Walker:
                                 if (found := re.search(pattern, advice))), None)
                 if example:
                     yield example, with_value(example)
-        if called or near or re.search(r"\bas from\b|hf download|what the tensors do not show|other modes take|requires --format json|no effect on query|by --layer N|\bas attn\b|attn [a-z]+ .*--", advice):
+        if called or near or re.search(r"\bas from\b|hf download|what the tensors do not show|other modes take|requires --format json|no effect on query|on the command line|by --layer N|\bas attn\b|attn [a-z]+ .*--", advice):
             return
         base = words
         if at is not None and WRONG_FLAG.search(rest) and not rest.startswith("requires"):
@@ -208,9 +210,9 @@ class Walker:
                          not base[i - 1].startswith("--")), base.index(replaced))
             base = base[:held] + base[held + 1 + (replaced.startswith("--") and bool(self.kind(words, replaced))):]
         offers = [self.offered(words, advice[:found.start()], found) for found in re.finditer(
-            r"(?<![\w-])(--[a-z][a-z0-9-]+)(?:[ =]([^\s;,()]+|,(?= )))?", advice)]
+            r"(?<![\w-])(--[a-z][a-z0-9-]+)(?:[ =](?:with )?([^\s;,()]+|,(?= )))?", advice)]
         offers = [offer for offer in offers if offer]
-        if re.search(r"(?: and|,) --|, and --", advice) and " or --" not in advice and offers:
+        if re.search(r"(?: and|,) --|, and --|--layers \d+ --emit", advice) and not re.search(r" or (?:--(?!max)|booleans)", advice) and offers:
             offers = [[word for offer in offers for word in offer]]
         for added in offers:
             new = list(base)
@@ -233,12 +235,12 @@ class Walker:
         suffix = re.search(r"ends in (\.\w+)", before + found.string[found.start():])
         if suffix:
             value = "new" + suffix[1]
-        return [flag] + ([value] if suffix and kind else [WRITTEN[flag][-1] if flag in WRITTEN else value] if kind else [])
+        return [flag] + ([value] if suffix and kind else [WRITTEN[flag][-1] if flag in WRITTEN and value not in words else value] if kind else [])
 
     def missing_elsewhere(self, message):
         """A flag that a command is said to have, and has not."""
         found = re.search(r"; (?:attn calls it (--[\w-]+); )?attn ([a-z]+(?:(?:, | and )[a-z]+)*) ha(?:s|ve) it", message)
-        found = found if message.startswith("-") else None
+        found = found if message.startswith("--") else None
         if not found:
             return None
         flag = found[1] or message.split(":")[0].split(" ")[0]
@@ -284,7 +286,7 @@ class Walker:
             return
         if steps == 0:
             return
-        done = set()
+        done, ends = set(), []
         for offered, new in self.offers(words, message):
             if new == words:
                 yield f"{offered} is given already", here
@@ -292,7 +294,12 @@ class Walker:
             if tuple(new) in done or len(done) == TAKEN:
                 continue
             done.add(tuple(new))
-            yield from self.circles(new, here, offered, steps - 1)
+            ends.append(list(self.circles(new, here, offered, steps - 1)))
+        # One of several offers may lead back by way of another error, if another offer does not.
+        for what, way in (end for found in ends for end in found):
+            is_long = what == "the same error again" and len({step.split("\n      ")[1] for step in way[-2:]}) == 2
+            if not is_long or [] not in ends:
+                yield what, way
 
 
 LETTERS = {"--output": "-o", "--format": "-f", "--emit": "-e", "--token": "-t"}
