@@ -176,8 +176,6 @@ public:
 private:
     ModelCost cost(const ModelRequest& of_encoder, const ModelRequest& asked) const;
     ModelCost cost() const { return cost(of_encoder_, asked_); }
-    /// Flags that give a result of at most so many bytes.
-    std::string smaller_ways(double limit) const;
     void check_question(const Args& args) const;
     void choose_layers(const Args& args);
     void check_emit() const;

@@ -332,24 +332,20 @@ std::string ModelPlan::cost_line(bool with_text) const {
     return line + "}\n";
 }
 
-std::string ModelPlan::smaller_ways(double limit) const {
-    ModelRequest of_encoder = of_encoder_, asked = asked_;
-    const std::size_t layer = question_.layers.back();
-    for (ModelRequest* stack : {&of_encoder, &asked}) {
-        std::erase_if(stack->layers, [&](std::size_t other) { return other != layer; });
-        stack->arrays = {{"context_vectors"}, stack->arrays.heads};
-    }
-    const double bytes = text_bytes(request_, cost(of_encoder, asked));
-    return bytes > 0 && bytes <= limit
-               ? "--layers " + std::to_string(layer) + " --emit context_vectors, "
-               : "";
-}
-
 std::vector<std::string> ModelPlan::check_size() const {
-    const double bytes = text_bytes(request_, cost());
+    const auto smaller_ways = [&](double limit) {
+        ModelRequest of_encoder = of_encoder_, asked = asked_;
+        const std::size_t layer = question_.layers.back();
+        for (ModelRequest* stack : {&of_encoder, &asked}) {
+            std::erase_if(stack->layers, [&](std::size_t other) { return other != layer; });
+            stack->arrays = {{"context_vectors"}, stack->arrays.heads};
+        }
+        const double bytes = text_bytes(request_, cost(of_encoder, asked));
+        const bool fits = bytes > 0 && bytes <= limit;
+        return fits ? "--layers " + std::to_string(layer) + " --emit context_vectors, " : "";
+    };
     return at_locations(request_, [&] {
-        return check_output_size(request_, bytes,
-                                 [&](double limit) { return smaller_ways(limit); });
+        return check_output_size(request_, text_bytes(request_, cost()), smaller_ways);
     });
 }
 
