@@ -288,8 +288,12 @@ double text_bytes(const Request& request, const ModelCost& cost) {
     constexpr std::size_t of_any = 4;
     if (request.format->binary)
         return cost.numbers * static_cast<double>(row_of(request.settings.dtype).size);
-    return cost.numbers * static_cast<double>(of_any + request.precision.value_or(
-                                                           row_of(request.settings.dtype).digits));
+    constexpr std::size_t of_table = 4;
+    return cost.numbers *
+           static_cast<double>(
+               of_any + request.precision.value_or(request.format->marks_masked
+                                                       ? of_table
+                                                       : row_of(request.settings.dtype).digits));
 }
 
 /// Bytes of the file's tensors that are in memory at a time: those of a layer,
