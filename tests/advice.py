@@ -4,9 +4,11 @@
     python3 tests/advice.py ATTN [--walks N] [--seed N]
 
 Mistakes: commands x flags x values that are missing, empty, of a wrong type, out of range or apart; flags of other
-commands and programs, misspelt ones; files of every kind; requests with the same keys; two at a time. Each flag, value,
-command and near word that the error offers is taken, and so on to the end. It is a defect if the same error comes again,
-the next one refuses what was offered, leads back, or offers what is given. ATTN_TEST_SEED is the default of --seed.
+commands and programs, misspelt ones; files of every kind, shape and form of CSV; requests with the same keys; two at a
+time; tests/cli/mistakes.tsv. Each flag, value, command and near word that the error offers is taken, and so on to the
+end. It is a defect if the same error comes again, the next one refuses what was offered, leads back, offers what is
+given, or names a flag that does not exist, and if a form of CSV that programs write is not read in the end. A planted
+program has such defects. ATTN_TEST_SEED is the default of --seed.
 """
 
 import argparse
@@ -15,51 +17,40 @@ import os
 import pathlib
 import random
 import re
+import shlex
 import shutil
 import subprocess
 import sys
 import tempfile
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
+sys.dont_write_bytecode = True
+from support.mistakes import COMMANDS, MODES, WRITTEN, foreign_words, mistake, prepare, rows_of_table  # noqa: E402
+from support.odd_files import FORMS  # noqa: E402
+
 STEPS, TAKEN = 5, 4  # errors in a row, and offers of one that are taken
-GPT2 = "data/models/gpt2"
-BASES = [line.split() for line in (
-    "self x.csv", "causal x.csv", "multihead x.csv --heads 3", "cross x.csv --context x.csv",
-    "sdpa --query q.npy --key q.npy --value q.npy", "linear --query q.npy --key q.npy --value q.npy", "linear x.csv",
-    f"multihead --weights {GPT2} --token-ids 1,2", f"multihead h.csv --weights {GPT2}/model.safetensors",
-    f"model {GPT2} --token-ids 3,1,4", "model data/models/bert --token-ids 3,1,4", "batch b.ndjson",
-    f"scan {GPT2} c.ndjson", "partial causal x.csv --kv-range 0:3", "merge p0.npz p1.npz", "explain self x.csv",
-    "explain r.json", "compare r.json r.npz", "check causal x.csv --against r.json", "repro causal x.csv", "plot r.json",
-    "inspect r.json", "tokenize data/tokenizers/gpt2 hello", "self request.json", "multihead r.npz --heads 3")]
-VALUES = ["", "x", "-1", "0", "1.5", ".5", "1e9", "2", "1,2", "0:2", "1 2", "m.json", "all", "none", "float16", "nothing.csv"]
-INPUTS = ["x.csv", "m.json", "q.npy", "r.json", "r.npz", "p0.npz", "w.safetensors", "b.ndjson", "request.json",
-          "words.csv", "empty.json", "gone.csv", "gone/x.npy", GPT2, f"{GPT2}/config.json", f"{GPT2}/model.safetensors",
-          "data/models/hidden.csv", "data/models/mha/packed.safetensors", "data/tokenizers/gpt2/tokenizer.json", "[[1,2]]",
-          "two words", "x.csv:inputs", "r.npz:gone", "-"]
-WRITTEN = {"--output": ["new.x", "new.csv", "new.npz", "new.json", "new.h"], "--plot": ["new.x", "new.svg"],
-           "--out-dir": ["folder"], "--resume": ["new.json"], "--save-weights": ["new.x", "new.npz"],
-           "--save-family": ["gpt2"]}
 # What an example of a value is, by the words that describe it.
 EXAMPLES = ((r"FILE\.(\w+)", r"new.\1"), (r"A:B|as in 0:4", "0:2"), (r"I/N", "1/2"), (r"N,\.\.\.|token ids", "1,2"),
             (r"TEXT", "hello"), (r"LIST", "0"), (r"FILE|a file|a path", "m.json"), (r"LEFT", "1"),
             (r"probability", "0.5"), (r"number of bytes", "500MB"), (r"number", "0.5"), (r"integer|\bN\b|seed", "2"), (r"[SXBEC]\b", "0.5"))
 REFUSED = re.compile(r"unknown flag|not a flag|conflict|contradict|no effect|takes no|does not have|requires --|not found")
 WRONG_FLAG = re.compile(r"unknown flag|not a flag|one dash|conflicts|no effect|does not have|takes no value|requires (?!a)|"
-                        r"no negation|typographic|is a folder|is the type of|in its place")
+                        r"no negation|typographic|is a folder|is the type of|in its place|is a setting of a mode")
 LEFT_OUT = re.compile(r"no such flag|leave it out|expected none|only one|one of them|alone|expected no |without it")
 
 
 class Walker:
     def __init__(self, program, folder):
         self.program, self.folder, self.known, self.answers = program, folder, {}, {}
+        self.before = ""  # the shell before the command
+        self.names = {path.name for path in folder.iterdir()}
         self.files = {path.name: (path.read_bytes(), path.stat().st_mtime_ns)
                       for path in folder.iterdir() if path.is_file()}
-        self.environment = {"PATH": "/usr/bin:/bin", "HOME": str(folder), "LC_ALL": "C.UTF-8"}
+        self.environment = {"PATH": f"{pathlib.Path(program).parent}:/usr/bin:/bin", "HOME": str(folder), "LC_ALL": "C.UTF-8"}
 
     def restore(self):
         """Undoes what a command wrote: each begins with the same files."""
         for path in self.folder.iterdir():
-            if path.name not in self.files and path.name != "data":
+            if path.name not in self.names:
                 shutil.rmtree(path) if path.is_dir() else path.unlink()
         for name, (content, time) in self.files.items():
             path = self.folder / name
@@ -69,7 +60,7 @@ class Walker:
 
     def error(self, words):
         """The message of the error, or None."""
-        key = tuple(words)
+        key = (self.before, *words)
         if key not in self.answers:
             # An object among the words is a request in a file.
             named = [word if not word.startswith("{") else f"key{abs(hash(word))}.json" for word in words]
@@ -77,7 +68,8 @@ class Walker:
                 if name != word:
                     (self.folder / name).write_text(word)
             try:
-                done = subprocess.run([self.program, *named], cwd=self.folder, env=self.environment, timeout=10,
+                line = self.before + shlex.join(["attn", *named])
+                done = subprocess.run(["bash", "-c", line], cwd=self.folder, env=self.environment, timeout=10,
                                       stdin=subprocess.DEVNULL, capture_output=True)
             except subprocess.TimeoutExpired:  # it computes
                 return self.answers.setdefault(key, None)
@@ -154,19 +146,21 @@ class Walker:
         def with_value(value):
             return words[:at] + [words[at].split("=")[0], value] + words[end:]
 
-        if place.startswith("---") or "A:B with A below B, and B at most" in advice or '"' in advice.partition("did you mean")[0]:
+        if place.startswith("---") or "A:B with A below B, and B at most" in advice or '"' in advice.replace("'\"'", "").partition("did you mean")[0]:
             return
         if flag and sum(word.split("=")[0] in (flag, LETTERS.get(flag)) for word in words) > 1:
             return
         if rest.startswith("requires a value"):
-            at = next(i for i, word in enumerate(words) if word in (flag, LETTERS.get(flag)) and
-                      (i + 1 == len(words) or not words[i + 1] or words[i + 1].startswith("--")))
+            at = next((i for i, word in enumerate(words) if word in (flag, LETTERS.get(flag)) and
+                       (i + 1 == len(words) or not words[i + 1] or words[i + 1].startswith("--"))), None)
+            if at is None:
+                return
             example = next((text for pattern, text in EXAMPLES[1:] if re.search(pattern, advice)), "2")
             choice = re.search(r"--[\w-]+ ([\w.,-]+)\|", advice)
             value = WRITTEN[flag][-1] if flag in WRITTEN else choice[1] if choice else example
             yield value, words[:at + 1] + [value] + words[at + 1:]
             return
-        near = re.search(r"did you mean (\S+?)\?(?:$|;)", advice)
+        near = re.search(r"did you mean (\S+?)\?(?:$|;)", advice) or re.match(r"unknown flag; expected (--[\w-]+)$", rest)
         called = re.search(r"attn calls it (--[\w-]+)", advice)
         if near and near[1].startswith("--") and at is not None:
             yield "", words[:at] + [near[1]] + words[at + 1:]
@@ -180,7 +174,8 @@ class Walker:
         if at is not None and LEFT_OUT.search(advice):
             yield "nothing", words[:at] + words[end:]
         elif place in words[1:] and LEFT_OUT.search(advice):
-            where = len(words) - 1 - words[::-1].index(place)  # an input, rather than the value of a flag before
+            inputs = [i for i, word in enumerate(words) if word == place and not words[i - 1].startswith("--")]
+            where = (inputs or [words.index(place)])[-1]
             yield "nothing", words[:where] + words[where + 1:]
         if re.search(r"ha(s|ve) (it|--)", advice):
             return
@@ -202,12 +197,12 @@ class Walker:
                                 if (found := re.search(pattern, advice))), None)
                 if example:
                     yield example, with_value(example)
-        if called or near or re.search(r"\bas from\b|hf download|what the tensors do not show|other modes take|requires --format json|no effect on query|by --layer N|\bas attn\b|attn [a-z]+ .*--", advice):
+        if called or near or re.search(r"\bas from\b|hf download|what the tensors do not show|other modes take|requires --format json|no effect on query|on the command line|by --layer N|\bas attn\b|attn [a-z]+ .*--", advice):
             return
         base = words
         if at is not None and WRONG_FLAG.search(rest) and not rest.startswith("requires"):
             base = words[:at] + words[end:]
-        replaced = place if re.match("is a folder|one matrix|unexpected second", rest) else (re.findall(r"in place of (\S+?)[,;]?(?:$| )", rest) or [None])[0]
+        replaced = place if re.match("is a folder|one matrix|unexpected second", rest) else (re.findall(r"(?:in place of|without) (\S+?)[,;]?(?:$| )", rest) or [None])[0]
         if replaced == "query":
             base = [word for i, word in enumerate(base) if {"--query", "--key", "--value"}.isdisjoint(base[max(i - 1, 0):i + 1])]
         elif replaced in base:
@@ -215,9 +210,9 @@ class Walker:
                          not base[i - 1].startswith("--")), base.index(replaced))
             base = base[:held] + base[held + 1 + (replaced.startswith("--") and bool(self.kind(words, replaced))):]
         offers = [self.offered(words, advice[:found.start()], found) for found in re.finditer(
-            r"(?<![\w-])(--[a-z][a-z0-9-]+)(?:[ =]([^\s;,()]+))?", advice)]
+            r"(?<![\w-])(--[a-z][a-z0-9-]+)(?:[ =](?:with )?([^\s;,()]+|,(?= )))?", advice)]
         offers = [offer for offer in offers if offer]
-        if re.search(r"(?: and|,) --|, and --", advice) and " or --" not in advice and offers:
+        if re.search(r"(?: and|,) --|, and --|--layers \d+ --emit", advice) and not re.search(r" or (?:--(?!max)|booleans)", advice) and offers:
             offers = [[word for offer in offers for word in offer]]
         for added in offers:
             new = list(base)
@@ -240,12 +235,12 @@ class Walker:
         suffix = re.search(r"ends in (\.\w+)", before + found.string[found.start():])
         if suffix:
             value = "new" + suffix[1]
-        return [flag] + ([value] if suffix and kind else [WRITTEN[flag][-1] if flag in WRITTEN else value] if kind else [])
+        return [flag] + ([value] if suffix and kind else [WRITTEN[flag][-1] if flag in WRITTEN and value not in words else value] if kind else [])
 
     def missing_elsewhere(self, message):
         """A flag that a command is said to have, and has not."""
         found = re.search(r"; (?:attn calls it (--[\w-]+); )?attn ([a-z]+(?:(?:, | and )[a-z]+)*) ha(?:s|ve) it", message)
-        found = found if message.startswith("-") else None
+        found = found if message.startswith("--") else None
         if not found:
             return None
         flag = found[1] or message.split(":")[0].split(" ")[0]
@@ -253,25 +248,45 @@ class Walker:
         names = [name for name in re.split(", | and ", found[2]) if flag not in of(name)]
         return f"attn {names[0]} has no {flag}" if names and not flag.startswith("--no-") else None
 
+    def no_flag(self, message):
+        """A flag that the advice names and no command has."""
+        advice = re.split(r"; |requires |expected ", message, maxsplit=1)[1:]
+        known = {flag for command in COMMANDS for flag in self.flags(command)} | {"--help", "--version"}
+        known |= {"--no-" + flag[2:] for flag in known}
+        names = [name for text in advice for name in re.findall(r"(?<![\w-])--[a-z][a-z0-9-]+", text)]
+        return next((f"{name} is not a flag" for name in names if name not in known and "hf download" not in message), None)
+
+    def leads_out(self, words, steps=3):
+        """Whether the command works, or does so after what its errors offer."""
+        message = self.error(words)
+        if message is None or steps == 0:
+            return message is None
+        converted = re.search(r"iconv -f [\w-]+ -t UTF-8", message)
+        if converted:
+            name = next(word for word in words if word.startswith("utf-"))
+            self.before = f"{converted[0]} {name} > new-{name}; "
+            return self.leads_out([word.replace(name, "new-" + name) for word in words], steps - 1)
+        return any(self.leads_out(new, steps - 1) for _, new in self.offers(words, message) if new != words)
+
     def circles(self, words, path=(), taken=None, steps=STEPS):
         """Where the advice leads back; each with the way there."""
         message = self.error(words)
         if message is None:
             return
-        line = "attn " + " ".join(word if word and " " not in word else f"'{word}'" for word in words)
+        line = self.before + "attn " + " ".join(word if word and " " not in word else f"'{word}'" for word in words)
         here = path + (f"{line}\n      {message}",)
-        if any(way.split("\n      ")[1] == message for way in path):
+        if any(way.split("\n      ")[1] == message for way in path) and taken != "nothing":
             yield "the same error again", here
             return
-        if self.missing_elsewhere(message):
-            yield self.missing_elsewhere(message), here
+        if self.missing_elsewhere(message) or self.no_flag(message):
+            yield self.missing_elsewhere(message) or self.no_flag(message), here
         if taken and taken.startswith("--") and message.startswith(taken.split(" ")[0]) and REFUSED.search(message) \
                 and not re.search(r"requires (--\S+)|no effect on query", message):
             yield f"{taken} was offered, and is refused", here
             return
         if steps == 0:
             return
-        done = set()
+        done, ends = set(), []
         for offered, new in self.offers(words, message):
             if new == words:
                 yield f"{offered} is given already", here
@@ -279,85 +294,33 @@ class Walker:
             if tuple(new) in done or len(done) == TAKEN:
                 continue
             done.add(tuple(new))
-            yield from self.circles(new, here, offered, steps - 1)
+            ends.append(list(self.circles(new, here, offered, steps - 1)))
+        # One of several offers may lead back by way of another error, if another offer does not.
+        for what, way in (end for found in ends for end in found):
+            is_long = what == "the same error again" and len({step.split("\n      ")[1] for step in way[-2:]}) == 2
+            if not is_long or [] not in ends:
+                yield what, way
 
 
-MODES = ("self", "causal", "multihead", "cross", "sdpa", "linear")
-COMMANDS = MODES + ("model", "batch", "scan", "partial", "merge", "explain", "compare", "check", "repro", "plot", "inspect",
-                    "tokenize")
 LETTERS = {"--output": "-o", "--format": "-f", "--emit": "-e", "--token": "-t"}
 
 
-def foreign_words():
-    rows = [line.split("\t") for line in (ROOT / "cli/args/names.tsv").read_text().splitlines() if line]
-    return sorted({word for row in rows if row[0] in ("option", "flag") for word in row[2].split()})
+PLANTED = """#!/bin/sh
+case "$2 $*" in
+*--help*) printf '  --heads N   a number\\n  --good N    a number\\n' ;;
+*--heads*) echo 'attn: error: --heads 2: not a flag of attn self' >&2; exit 2 ;;
+a*--good*) exit 0 ;;
+*) echo "attn: error: of $2: no heads; expected --heads N, or --good N" >&2; exit 2 ;;
+esac
+"""
 
 
-def mistaken_request(walker, draw, foreign):
-    """A request with a mistake or two in its keys."""
-    mode = draw.choice(MODES)
-    document = {"mode": mode, **({name: [[1, 2], [3, 4]] for name in ("query", "key", "value")} if mode == "sdpa" else
-                                 {"inputs": [[1, 2], [3, 4]]})}
-    for _ in range(draw.choice((1, 1, 2))):
-        keys = sorted(walker.flags(mode if draw.random() < 0.8 else "check"))
-        key = draw.choice(keys)[2:].replace("-", "_").removeprefix("no_")
-        if draw.random() < 0.3:
-            at = draw.randrange(len(key))
-            key = draw.choice(foreign + [key[:at] + key[at + 1:]] * len(foreign))
-        document[key] = draw.choice(("", "x", -1, 0, 1.5, 2, [1, 2], ["a"], True, {}, "float16", "gone.csv", [[1, 2]], "1,2"))
-    return [mode, json.dumps(document)]
-
-
-def mistake(walker, draw, foreign):
-    """The words of a command with one mistake or two."""
-    if draw.random() < 0.25:
-        return mistaken_request(walker, draw, foreign)
-    words = list(draw.choice(BASES))
-    for _ in range(draw.choice((1, 1, 1, 2))):
-        flags = walker.flags(words[0]) if draw.random() < 0.8 or words[1] not in MODES else walker.flags(words[1])
-        flag = draw.choice(sorted(flags))
-        value = draw.choice(WRITTEN.get(flag, VALUES + flags[flag].split("|")[:4]))
-        way = draw.randrange(8)
-        if way == 0:
-            other = walker.flags(draw.choice(COMMANDS))
-            flag = draw.choice(sorted(other))
-            words += [flag] + ([draw.choice(WRITTEN.get(flag, VALUES))] if other[flag] else [])
-        elif way == 1:
-            at = draw.randrange(2, len(flag))
-            words += [flag[:at] + flag[at + 1:] if draw.random() < 0.5 else flag[:at] + "e" + flag[at:]]
-            words += [value] if flags[flag] else []
-        elif way == 2:
-            words += ["--" + draw.choice(foreign).replace("_", "-")] + draw.choice(([], [value]))
-        elif way == 3:
-            files = [i for i, word in enumerate(words) if i and ("." in word or "/" in word)]
-            if files:
-                words[draw.choice(files)] = draw.choice(INPUTS)
-        elif way == 4 and len(words) > 2:
-            at = draw.randrange(1, len(words))
-            words = words[:at] + words[at + 1:]
-        elif way == 5 and flags[flag]:
-            words += [flag]
-        else:
-            words += [flag] + (value.split(" ") if flags[flag] and value != "" else [value] if flags[flag] else [])
-    return words
-
-
-def prepare(program, folder):
-    # Copies, since commands may name any of them as an output.
-    for part in ("models", "tokenizers"):
-        shutil.copytree(ROOT / "data" / part, folder / "data" / part)
-    for name in ("journey.csv", "journey_twice.json"):
-        shutil.copyfile(ROOT / "data" / name, folder / "data" / name)
-    records = (ROOT / "data/requests.ndjson").read_text().replace('"journey', '"data/journey')
-    files = {"x.csv": (ROOT / "data/journey.csv").read_text(), "h.csv": (ROOT / "data/models/hidden.csv").read_text(),
-             "m.json": "[[1,2,3],[4,5,6]]", "words.csv": "a,b\nc,d\n", "empty.json": "[]", "b.ndjson": records,
-             "c.ndjson": '{"token_ids":[1,2,3]}\n', "request.json": '{"inputs":[[1,2],[3,4]],"d_out":2}'}
-    for name, text in files.items():
-        (folder / name).write_text(text)
-    (folder / "q.npy").write_bytes((ROOT / "data/arrays/matrix_f4.npy").read_bytes())
-    for line in ("causal x.csv --emit all -o r.json", "causal x.csv --emit all -o r.npz", "partial causal x.csv --kv-range 0:3 -o p0.npz",
-                 "partial causal x.csv --kv-range 3:6 -o p1.npz", "multihead x.csv --heads 3 --save-weights w.safetensors -o new.json"):
-        subprocess.run([program, *line.split()], cwd=folder, check=True)
+def planted(folder):
+    """What is found where a flag is refused after it was offered, and where one changes nothing."""
+    folder.mkdir()
+    (folder / "attn").write_text(PLANTED)
+    (folder / "attn").chmod(0o755)
+    return [[what for what, _ in Walker(str(folder / "attn"), folder).circles(["self", name])] for name in "ab"]
 
 
 def main():
@@ -367,13 +330,27 @@ def main():
     parser.add_argument("--seed", type=int, default=int(os.environ.get("ATTN_TEST_SEED", "1")))
     parser.add_argument("--words", help="follows the errors of this command alone")
     asked = parser.parse_args()
-    program = str(pathlib.Path(asked.program).resolve())
     with tempfile.TemporaryDirectory() as name:
-        folder = pathlib.Path(name)
+        folder, found, program = pathlib.Path(name) / "walk", [], f"{name}/bin/attn"
+        pathlib.Path(program).parent.mkdir()
+        pathlib.Path(program).symlink_to(pathlib.Path(asked.program).resolve())
+        if planted(pathlib.Path(name) / "planted") != [
+                ["--heads 2 was offered, and is refused"],
+                ["--heads 2 was offered, and is refused", "the same error again"]]:
+            sys.exit("advice: the defects of a planted program are not found")
+        folder.mkdir()
         prepare(program, folder)
         walker, draw, foreign = Walker(program, folder), random.Random(asked.seed), foreign_words()
-        lines = [asked.words.split(" ")] if asked.words else [mistake(walker, draw, foreign) for _ in range(asked.walks)]
-        found = [end for words in lines for end in walker.circles(words)]
+        lines = [("", asked.words.split(" "))] if asked.words else [
+            *(("", mistake(walker, draw, foreign)) for _ in range(asked.walks)),
+            *draw.sample(list(rows_of_table()), min(900, asked.walks // 3))]
+        for walker.before, words in lines:
+            found += walker.circles(words)
+        for command in () if asked.words else ("self X", "compare X X", "sdpa --query X --key X --value X", "plot X -o new.svg"):
+            for form in draw.sample(sorted(FORMS), len(FORMS) // 4 if asked.walks < 1000 else len(FORMS)):
+                walker.before, words = "", command.replace("X", form).split()
+                if not walker.leads_out(words):
+                    found.append(("is not read", (f"attn {' '.join(words)}\n      {walker.error(words)}",)))
     shown = set()
     for what, way in found:
         kind = what + re.sub(r"\d+", "N", way[-1].split("\n      ")[1])

@@ -46,6 +46,7 @@ enum Use : unsigned {
     in_model = 1024,   ///< has a meaning for all layers of a model
     in_check = 2048,   ///< says which part of the arrays another program's file holds
     in_scan = 4096,    ///< the same, for statistics of all layers
+    in_part = 8192,    ///< has a meaning for the file of a part
     everywhere = as_key | as_flag | in_config | in_batch | in_explain
 };
 

@@ -212,7 +212,8 @@ struct NewParts {
 };
 
 /// Writes the answers, new or known, to a file that replaces the output at the end. So a record may
-/// not lose a file by naming the output, and a repair that ends early changes nothing.
+/// not lose a file by naming the output, and a repair that ends early changes nothing. Other
+/// answers that fit on the disk are kept.
 BatchCount replace_output(const BatchRequest& request, io::LoadedModels& models,
                           RecordReader& records, Stop& stop) {
     std::optional<GoodAnswers> good;
@@ -221,18 +222,26 @@ BatchCount replace_output(const BatchRequest& request, io::LoadedModels& models,
     io::OutputFile out(request.output);
     BatchCount count;
     std::exception_ptr fault;
-    out.fill([&](io::Output& answers) {
-        Progress progress;
-        std::optional<Parts> parts;
-        if (made.layout != nullptr) parts.emplace(*made.layout, made.first, 0, answers);
-        BatchResults results(answers, parts ? &*parts : nullptr, {}, request.max_failures, progress,
-                             stop);
-        // The answers before damaged requests are kept.
-        fault =
-            Batch(request, models, records, good ? &*good : nullptr, results, progress, stop).run();
-        if (good && fault) std::rethrow_exception(fault);
-        count = results.count();
-    });
+    try {
+        out.fill([&](io::Output& answers) {
+            Progress progress;
+            std::optional<Parts> parts;
+            if (made.layout != nullptr) parts.emplace(*made.layout, made.first, 0, answers);
+            BatchResults results(answers, parts ? &*parts : nullptr, {}, request.max_failures,
+                                 progress, stop);
+            // The answers before damaged requests are kept.
+            fault =
+                Batch(request, models, records, good ? &*good : nullptr, results, progress, stop)
+                    .run();
+            if (good && fault) std::rethrow_exception(fault);
+            count = results.count();
+        });
+    } catch (const Error& error) {
+        if (good || !out.keep_lines()) throw;
+        fault = std::make_exception_ptr(Error(error.kind(), error.where(), error.what(),
+                                              "; the answers until then are kept, and --resume ",
+                                              request.output, " goes on"));
+    }
     if (good && stop.wanted()) return count;
     if (good) {
         Answerer answerer(request, models);

@@ -143,7 +143,8 @@ BatchRequest batch_of(const Args& args) {
     batch.dry_run = batch.defaults.dry_run;
     batch.retry_failed = args.has("retry_failed");
     if (batch.retry_failed && !batch.resume)
-        throw Error(ErrorKind::usage, "--retry-failed", "requires --resume FILE");
+        throw Error(ErrorKind::usage, "--retry-failed", "requires --resume ",
+                    args.text("out_dir").value_or("FILE"));
     if (batch.resume && !args.has("out_dir") && (args.has("output") || batch.dry_run))
         throw Error(ErrorKind::usage, batch.dry_run ? "--dry-run" : "--output",
                     "contradicts --resume, which writes answers to its own file; expected one of "

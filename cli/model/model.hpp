@@ -174,7 +174,8 @@ public:
     std::vector<bool> valid_tokens() const;
 
 private:
-    ModelCost cost() const;
+    ModelCost cost(const ModelRequest& of_encoder, const ModelRequest& asked) const;
+    ModelCost cost() const { return cost(of_encoder_, asked_); }
     void check_question(const Args& args) const;
     void choose_layers(const Args& args);
     void check_emit() const;

@@ -39,7 +39,7 @@ void check_width(const Args& args, const io::OpenModel& model, const ModelInput&
                       found = input.hidden_states->shape(1);
     if (width != 0 && found != width)
         throw Error(ErrorKind::input, location_of(*args.find("hidden_states")), found,
-                    " columns; expected ", width, ", the model's width");
+                    " columns; expected ", width, ", the model's hidden_size");
 }
 
 /// The ids must be in the decoder's vocabulary.
@@ -257,13 +257,13 @@ std::vector<std::string> ModelPlan::notes() const {
         io::shortened(list, 200) + " gives the numbers of the text without padding"};
 }
 
-ModelCost ModelPlan::cost() const {
+ModelCost ModelPlan::cost(const ModelRequest& of_encoder, const ModelRequest& asked) const {
     ThreadPool pool(request_.threads.value_or(0));
     const Compute compute = compute_on(pool);
     return at_locations(request_, [&] {
-        const std::optional<Decoder> decoder = decoder_of(asked_);
+        const std::optional<Decoder> decoder = decoder_of(asked);
         ModelCost cost =
-            measure_model(compute, spec_, question_.input, decoder_ ? of_encoder_ : asked_,
+            measure_model(compute, spec_, question_.input, decoder_ ? of_encoder : asked,
                           decoder ? &*decoder : nullptr, request_.settings.dtype);
         for (const auto* given : {&question_.input.hidden_states, &question_.input.pixel_values,
                                   &question_.input.input_values, &question_.input.input_features})
@@ -279,8 +279,12 @@ double text_bytes(const Request& request, const ModelCost& cost) {
     constexpr std::size_t of_any = 4;
     if (request.format->binary)
         return cost.numbers * static_cast<double>(row_of(request.settings.dtype).size);
-    return cost.numbers * static_cast<double>(of_any + request.precision.value_or(
-                                                           row_of(request.settings.dtype).digits));
+    constexpr std::size_t of_table = 4;
+    return cost.numbers *
+           static_cast<double>(
+               of_any + request.precision.value_or(request.format->marks_masked
+                                                       ? of_table
+                                                       : row_of(request.settings.dtype).digits));
 }
 
 /// Bytes of the file's tensors that are in memory at a time: those of a layer,
@@ -324,9 +328,19 @@ std::string ModelPlan::cost_line(bool with_text) const {
 }
 
 std::vector<std::string> ModelPlan::check_size() const {
-    const double bytes = text_bytes(request_, cost());
+    const auto smaller_ways = [&](double limit) {
+        ModelRequest of_encoder = of_encoder_, asked = asked_;
+        const std::size_t layer = question_.layers.back();
+        for (ModelRequest* stack : {&of_encoder, &asked}) {
+            std::erase_if(stack->layers, [&](std::size_t other) { return other != layer; });
+            stack->arrays = {{"context_vectors"}, stack->arrays.heads};
+        }
+        const double bytes = text_bytes(request_, cost(of_encoder, asked));
+        const bool fits = bytes > 0 && bytes <= limit;
+        return fits ? "--layers " + std::to_string(layer) + " --emit context_vectors, " : "";
+    };
     return at_locations(request_, [&] {
-        return check_output_size(request_, bytes, "fewer --layers, --head or --emit, ");
+        return check_output_size(request_, text_bytes(request_, cost()), smaller_ways);
     });
 }
 

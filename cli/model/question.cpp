@@ -115,8 +115,9 @@ std::vector<std::string> arrays_named(const Request& request, bool has_decoder) 
             if (name.starts_with("generated"))
                 throw setting_error(request, "emit",
                                     name +
-                                        " is not an array; expected --generate N, which writes "
-                                        "generated and, with a tokenizer, generated_text");
+                                        " is not an array; expected --generate N in its place, "
+                                        "which writes generated and, with a tokenizer, "
+                                        "generated_text");
             throw setting_error(
                 request, "emit",
                 unknown_array(name, all) +

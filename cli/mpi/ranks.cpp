@@ -316,6 +316,10 @@ void run_divided(const Args& args, const Communicator& world) {
     world.together([&] { open = open_question(args, runtime); });
     require_same_shapes(open->plan.operands, world);
     require_same_plans(*open, world);
+    world.together([&] {
+        const auto notes = check_output_size(open->question.request, open->plan, {});
+        if (world.rank() == 0) show_notes(notes);
+    });
     const Share share = share_of(open->plan, world.rank(), world.size());
     for_dtype(open->plan.config.dtype,
               [&]<class T>(T) { DividedMode<T>(*open, share, world, pool).run(); });

@@ -124,12 +124,13 @@ std::string smaller_ways(const Request& request, const Plan& plan, double limit,
 }  // namespace
 
 std::vector<std::string> check_output_size(const Request& request, double bytes,
-                                           const std::string& ways) {
+                                           FunctionRef<std::string(double limit)> ways_below) {
     const io::OutputFormat& format = *request.format;
     const double limit = request.max_output.value_or(0x1p32);
     const bool is_summary =  // whatever the size
         format.write == io::write_torch || is_on_terminal(request);
     if (bytes <= limit || format.write == nullptr || is_summary) return {};
+    const std::string ways = ways_below(limit);
     const bool is_shown = !request.of_batch && io::inherited_descriptor(request.output).has_value();
     if (format.binary && !is_shown)
         return {request.output + ": about " + bytes_in_words(bytes) + "; " +
@@ -158,10 +159,9 @@ std::vector<std::string> check_output_size(const Request& request, const Plan& p
         if (is_written)
             bytes += element_size(request, plan, array, seen) * plan.numbers<double>(array);
     });
-    const double limit = request.max_output.value_or(0x1p32);
-    if (bytes <= limit) return {};
     return at_locations(request, [&] {
-        return check_output_size(request, bytes, smaller_ways(request, plan, limit, seen));
+        return check_output_size(
+            request, bytes, [&](double limit) { return smaller_ways(request, plan, limit, seen); });
     });
 }
 

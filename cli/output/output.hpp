@@ -14,6 +14,7 @@
 
 #include "cli/question/question.hpp"
 #include "cli/request/request.hpp"
+#include "core/base/function_ref.hpp"
 #include "core/base/thread_pool.hpp"
 #include "core/layer/layer.hpp"
 #include "core/layer/result.hpp"
@@ -147,9 +148,9 @@ AnswerCost answer_cost(const Request& request, const Plan& plan, const Cost& cos
 
 /// Called before anything is computed. Returns a note for a file of arrays that is larger than
 /// --max-output, with its size, or nothing. Errors: SettingError of kind usage for other results
-/// that are larger; `ways` are flags for smaller ones.
+/// that are larger; `ways_below` returns flags for smaller ones, each before ", ".
 std::vector<std::string> check_output_size(const Request& request, double bytes,
-                                           const std::string& ways);
+                                           FunctionRef<std::string(double limit)> ways_below);
 
 /// The same for a mode. Errors: kind usage.
 std::vector<std::string> check_output_size(const Request& request, const Plan& plan,

@@ -116,6 +116,16 @@ void refuse(const Request& request, std::initializer_list<Refusal> refusals) {
 }
 
 void check_style_and_store(const Request& request) {
+    // Formats that round numbers to another type hold them as bytes, or integers as code.
+    const bool is_integer = request.store && request.store->is_integer();
+    for (const auto& [key, is_given] : {std::pair("pretty", request.pretty),
+                                        {"nonfinite", request.nonfinite.has_value()},
+                                        {"precision", request.precision.has_value()},
+                                        {"bare", request.bare && is_integer}})
+        if (request.store && is_given)
+            throw setting_error(request, "store",
+                                "conflicts with " + location_of(request, key) +
+                                    ", as no format has both; expected one of them");
     const auto require = [&](const char* key, bool is_given, bool io::OutputFormat::*fit) {
         if (is_given && !(request.format->*fit))
             throw setting_error(request, key, "requires " + formats_that(request, fit));

@@ -45,6 +45,15 @@ io::HeatMapLimits page_limits(const NamedArray& array) {
     return limits;
 }
 
+/// Whether this array would have one axis, of queries or keys, as the others of its question tell.
+bool would_have_one_axis(const std::string& name, const std::vector<const NamedArray*>& others) {
+    const auto array = find_array(name);
+    return array && array->row().axes[2] != Axis::none && array->row().axes[3] == Axis::none &&
+           std::ranges::any_of(others, [](const NamedArray* other) {
+               return io::counts_queries_and_keys(*other) && other->axes.size() == 2;
+           });
+}
+
 }  // namespace
 
 bool can_be_drawn(const NamedArray& array) {
@@ -92,16 +101,22 @@ std::vector<const NamedArray*> arrays_to_draw(const io::Report& report,
         if (const NamedArray* array = array_named(name, report.arrays);
             array != nullptr && !can_be_drawn(*array))
             flat = array;
+    const auto refuse_axes = [&](const std::string& name, std::size_t axes) {
+        const bool is_of_flag = where.starts_with("--");  // or of a file
+        throw Error(is_of_flag ? ErrorKind::usage : ErrorKind::input, where, name, " has ",
+                    axes == 1 ? "one axis" : std::to_string(axes) + " axes",
+                    " and cannot be drawn; expected an array of 2 to 5 axes",
+                    drawable.empty() ? "" : ": " + io::comma_list(drawable, &NamedArray::name));
+    };
     if (flat != nullptr)
-        throw Error(
-            ErrorKind::usage, where,
-            flat->name + " " + shape_text(io::shape_of(*flat)) + " has " +
-                (flat->axes.size() == 1 ? "one axis"
-                                        : std::to_string(flat->axes.size()) + " axes") +
-                " and cannot be drawn; expected an array of 2 to 5 axes" +
-                (drawable.empty() ? "" : ": " + io::comma_list(drawable, &NamedArray::name)));
+        refuse_axes(flat->name + " " + shape_text(io::shape_of(*flat)), flat->axes.size());
     if (drawable.empty())
-        throw Error(ErrorKind::usage, where, "there is no array to draw; expected one");
+        throw Error(ErrorKind::usage, where,
+                    "no array to draw; expected --emit attention_weights, or another array of 2 to "
+                    "5 axes");
+    for (const std::string& name : named)
+        if (find(name) == drawable.end() && would_have_one_axis(name, drawable))
+            refuse_axes(name, 1);
     for (const std::string& name : named) {
         if (name == "all" && named.size() == 1) return drawable;
         const auto of_layer = io::split_layer_name(name);

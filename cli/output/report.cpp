@@ -72,6 +72,7 @@ io::Report make_report(const Request& request, const Plan& plan, Result result,
     io::Report report;
     report.title_start = std::string(row_of(plan.config.mode).name) + "  ";
     report.title_end = parameters_origin(request, plan);
+    report.averaged_heads = plan.shown.average_heads ? plan.heads : 0;
     report.has_dropout = plan.config.dropout > 0;
     report.head = head_of(request, plan);
     report.arrays = std::move(result.arrays);

@@ -42,6 +42,19 @@ void check_part(const Request& request) {
                             "the weights are divided by a sum over all keys; expected neg-inf");
 }
 
+/// As for the result of a mode.
+std::vector<std::string> check_part_size(Request request, const Plan& plan) {
+    request.format = &format_of_part(request.output);
+    constexpr double of_text = 21;  // digits, sign, point, comma, and a bracket of short rows
+    const double of_binary = plan.config.dtype == Dtype::float32 ? sizeof(float) : sizeof(double);
+    const std::size_t rows = plan.batch * plan.heads * plan.rows,
+                      projection = *plan.config.out_proj ? plan.heads * plan.d_v * plan.d_out : 0;
+    const double bytes = static_cast<double>(rows * (plan.d_v + 1) + projection) *
+                         (request.format->json ? of_text : of_binary);
+    return at_locations(
+        request, [&] { return check_output_size(request, bytes, [](double) { return ""; }); });
+}
+
 int run_partial(const Args& args) {
     Request flags = with_flags(request_of_words(args.names(), {"attn partial"}), args);
     if (row_of(flags.settings.mode).mechanism != Mechanism::softmax)
@@ -72,6 +85,7 @@ int run_partial(const Args& args) {
         if (key != "schema" && key != "id" && key != "meta")
             file.question[key] = io::parse_own<nlohmann::ordered_json>(value);
     plan.operands = shapes_of_range(std::move(plan.operands), rows, plan.new_keys());
+    show_notes(check_part_size(question.request, plan));
     PlannedQuestion planned = with_cost(std::move(question), std::move(plan));
     file.question["digest"] = digest_of(planned.question.operands, rows, planned.plan.config.dtype);
     file.part = at_locations(planned.question.request, [&] {
@@ -123,7 +137,7 @@ constexpr CommandRow partial_command{
         "sdpa; INPUT and the flags are the\nmode's own: see attn MODE --help, and attn help "
         "scaling.",
     .common_flags = common_partial_flags,
-    .takes = in_explain | in_check,
+    .takes = in_explain | in_check | in_part,
     .shown_flags = partial_help,
     .own = partial_options,
     .names = [](const Program&) { return mode_names(); },

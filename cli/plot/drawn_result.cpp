@@ -182,13 +182,19 @@ io::Report read_report(const io::ResultView& result, const std::optional<Plan>& 
         if (head.tokens || head.context_tokens) labels.rows.clear();  // the head has those of all
         const std::vector<std::size_t> shape = values.shape();
         const auto id = find_array(view.name);
-        const bool is_described = plan && id && plan->has(id->row());
+        // The parts of `attn partial` have the axes of batch and heads of any size.
+        const bool is_of_part = plan && (view.name == "context" || view.name == "logsumexp") &&
+                                shape.size() > 2 && shape[0] == plan->batch &&
+                                shape[1] == plan->heads && shape[2] == plan->rows;
+        const bool is_described = !is_of_part && plan && id && plan->has(id->row());
         if (is_described) check_shape(*plan, *id, {shape.begin(), shape.end()}, result.place());
         const bool has_labels = !labels.rows.empty() || head.tokens.has_value();
         NamedArray array{view.name, {}, {}};
         array.layer_labels = head.scanned_layers;
         if (shape.size() == given.axes.size())
             array.axes = given.axes;
+        else if (is_of_part)
+            array.axes = {"batch", "heads", "q_len"};
         else if (is_described)
             array.axes = plan->axes_of(*id);
         else if (head.mode == scan_mode && shape.size() == 2)
@@ -196,6 +202,7 @@ io::Report read_report(const io::ResultView& result, const std::optional<Plan>& 
         else
             array.axes = plain_axes(view.of_layer ? view.of_layer->array : view.name, shape,
                                     has_labels, given, labels);
+        if (is_of_part && shape.size() > array.axes.size()) array.axes.emplace_back("d_v");
         if (view.of_layer) array.layer = view.of_layer->layer;
         if (view.dtype == Dtype::float32)
             array.values = Array<float>(std::exchange(values, {}));
@@ -208,6 +215,7 @@ io::Report read_report(const io::ResultView& result, const std::optional<Plan>& 
     report.title_end = origin_of(*head.config, plan);
     if (head.mode == scan_mode) take_corpus(report, head);
     report.has_dropout = plan && plan->config.dropout > 0;
+    if (plan) report.averaged_heads = plan->shown.average_heads ? plan->heads : 0;
     if (plan) report.first_query = plan->first_query;
     if (plan) report.heads = plan->shown.heads;
     if (is_model)

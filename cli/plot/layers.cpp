@@ -122,6 +122,7 @@ public:
         if (layer.heads != all_.heads)
             fail(place, heads_text(layer.heads), heads_text(all_.heads), "the same heads");
         if (layer.title_start != all_.title_start) all_.title_start.clear();
+        if (layer.averaged_heads != all_.averaged_heads) all_.averaged_heads = 0;
         all_.has_dropout = all_.has_dropout || layer.has_dropout;
         all_.title_end = common_parts(all_.title_end, layer.title_end);
         for (NamedArray& array : all_.arrays) {

@@ -79,16 +79,6 @@ std::string names_without(const std::vector<const NamedArray*>& arrays,
     return io::comma_list(others, &NamedArray::name);
 }
 
-[[noreturn]] void fail_without_matrix(const Drawing& drawing) {
-    const std::vector<NamedArray>& arrays = drawing.report.arrays;
-    if (arrays.size() == 1 && io::shape_of(arrays.front()).size() == 1)
-        throw Error(ErrorKind::input, drawing.place, arrays.front().name, " ",
-                    shape_text(io::shape_of(arrays.front())),
-                    " has rank 1; expected rank 2 to 5. In JSON, a matrix of one row is [[...]]");
-    throw Error(ErrorKind::input, drawing.place,
-                "holds no array of rank 2 to 5; expected one that can be drawn");
-}
-
 }  // namespace
 
 void plot(const PlotRequest& request, std::vector<std::string>& notes,
@@ -96,15 +86,14 @@ void plot(const PlotRequest& request, std::vector<std::string>& notes,
     const bool to_file = !request.output.empty();
     const io::PictureFormat* format =
         to_file ? &picture_format(request.output, "--output " + request.output) : nullptr;
-    const std::string where = request.arrays.empty() ? request.results.front() : "--array";
     const auto choose = [&](const Drawing& drawing) {
         const io::Report& report = drawing.report;
         check_axes(report, request);
-        if (std::ranges::none_of(report.arrays, can_be_drawn)) fail_without_matrix(drawing);
         std::vector<std::string> names = request.arrays;
         if (drawing.is_selected || (names.empty() && !drawing.named.empty()))
             names = {drawing.named};
-        return arrays_to_draw(report, names, to_file && format->holds_all, where);
+        return arrays_to_draw(report, names, to_file && format->holds_all,
+                              request.arrays.empty() ? drawing.place : "--array");
     };
     ThreadPool workers;
     Drawing drawing = read_drawing(request.results, request, choose, workers);

@@ -300,7 +300,7 @@ constexpr Option table[] = {
 
     {"max_output", output, all_modes, size_field, {1, 0x1p60, "a number of bytes, as 500MB or 8GiB"}, "SIZE",
      "refuse a larger result as text or on standard output; larger binary files get a note (default 4GiB)",
-     as_key | as_flag | in_batch | in_model},
+     as_key | as_flag | in_batch | in_model | in_part},
     {"dry_run", output, all_modes, field_of<&R::dry_run>, {}, "",
      "operations and memory as JSON, instead of the arrays (default off)",
      as_flag | in_batch | in_model},

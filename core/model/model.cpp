@@ -49,7 +49,7 @@ public:
         record_logits(x);
         if (request_.arrays.has("last_hidden_state"))
             add((model_->prefix == "decoder_" ? "" : model_->prefix) + "last_hidden_state",
-                States(x).array({x.rows(), x.columns()}), {"q_len", "d_out"});
+                States(x).array({x.rows(), x.columns()}), {"q_len", "hidden_size"});
         result_.last = std::move(x);
         return std::move(result_);
     }
@@ -155,7 +155,7 @@ private:
     void record_hidden(const States& x, std::size_t layer) {
         if (!request_.arrays.has("hidden_states")) return;
         std::vector<std::size_t> shape{x.depth(), x.rows(), x.columns()};
-        std::vector<std::string_view> axes{"streams", "q_len", "d_in"};
+        std::vector<std::string_view> axes{"streams", "q_len", "hidden_size"};
         const bool turns = model_->shows_tokens_first && x.depth() != 1;
         if (turns) {
             std::swap(shape[0], shape[1]);

@@ -58,6 +58,11 @@ void copy_access(const std::string& path, const struct stat& old, int fd) {
     static_cast<void>(::fchmod(fd, static_cast<mode_t>(mode)) == 0);
 }
 
+/// The bytes after the last end of a line.
+std::size_t torn_bytes(std::string_view written) {
+    return written.size() - (written.rfind('\n') + 1);  // npos + 1 is 0
+}
+
 }  // namespace
 
 DescriptorOutput& DescriptorOutput::operator<<(std::string_view text) {
@@ -74,10 +79,12 @@ void DescriptorOutput::flush() {
     buffer_.clear();
 }
 
-void DescriptorOutput::write(std::string_view text) const {
+void DescriptorOutput::write(std::string_view text) {
     const Written written = write_all(fd_, text);
     if (written.error == EPIPE) throw ClosedPipe{};
-    if (written.error != 0) fail_to_write(name_, written.error);
+    if (written.error == 0) return;
+    torn_ = torn_bytes(text.substr(0, written.bytes));
+    fail_to_write(name_, written.error);
 }
 
 OutputFile::OutputFile(const std::string& path)
@@ -121,6 +128,12 @@ void OutputFile::finish() {
     int error = replaces_ ? error_at_sync(fd_) : 0;
     if (error == 0) error = close();
     if (error != 0) fail_to_write(name_, error);
+}
+
+bool OutputFile::keep_lines() {
+    if (!torn_ || is_in_place()) return false;
+    const off_t whole = ::lseek(fd_, 0, SEEK_CUR) - static_cast<off_t>(*torn_);
+    return whole > 0 && ::ftruncate(fd_, whole) == 0 && error_at_sync(fd_) == 0 && close() == 0;
 }
 
 void OutputFile::commit() {
@@ -221,11 +234,10 @@ LineOutput& LineOutput::operator<<(std::string_view lines) {
 void LineOutput::remove_torn_line(std::string_view written) const {
     const int flags = ::fcntl(fd_, F_GETFL);
     if (flags < 0 || (flags & O_APPEND) != 0 || !id_) return;
-    const std::size_t torn = written.size() - (written.rfind('\n') + 1);  // npos + 1 is 0
     const off_t end = ::lseek(fd_, 0, SEEK_CUR);
     struct stat status {};
     if (end < 0 || ::fstat(fd_, &status) != 0 || status.st_size != end) return;
-    const off_t whole = end - static_cast<off_t>(torn);
+    const off_t whole = end - static_cast<off_t>(torn_bytes(written));
     if (::ftruncate(fd_, whole) == 0) ::lseek(fd_, whole, SEEK_SET);
 }
 

@@ -55,8 +55,11 @@ protected:
     std::string name_;  // for errors
     int fd_ = -1;       // derived classes open and close it
 
+    /// The bytes that a failed write has written after the last end of a line.
+    std::optional<std::size_t> torn_;
+
 private:
-    void write(std::string_view text) const;
+    void write(std::string_view text);
 
     std::string buffer_;
 };
@@ -92,6 +95,10 @@ public:
         } catch (const ClosedPipe&) {
         }
     }
+
+    /// After a failed write of text in whole lines: keeps those that are complete, for `commit`.
+    /// Returns whether there are any, and they are on the disk.
+    bool keep_lines();
 
     /// Renames the temporary file to its name.
     void commit();

@@ -163,9 +163,9 @@ private:
     }
 
     void set_texts() {
-        map_.title = label_text(
-            report_.title_start + array_.name + " " + shape_text(shape_) + report_.title_end,
-            widest_map_title);
+        map_.title = label_text(report_.title_start + array_.name + " " + shape_text(shape_) +
+                                    (mean().empty() ? "" : "  " + mean()) + report_.title_end,
+                                widest_map_title);
         if (map_.row_step * map_.column_step > 1)
             map_.note = "each cell is the largest of " + std::to_string(map_.row_step) + " x " +
                         std::to_string(map_.column_step) +
@@ -191,7 +191,14 @@ private:
             text += (text.empty() ? "" : ", ") +
                     (axis.size < 2 ? axis.label(0) : std::to_string(axis.size) + " " + things);
         }
+        if (!mean().empty()) text += (text.empty() ? "" : ", ") + mean();
         return text.empty() ? text : ": " + text;
+    }
+
+    /// "mean of 3 heads"; empty for arrays of each head.
+    std::string mean() const {
+        if (report_.averaged_heads == 0 || array_.name != "attention_weights") return "";
+        return "mean of " + std::to_string(report_.averaged_heads) + " heads";
     }
 
     template <class T>

@@ -31,10 +31,13 @@ NormSpec ModelSource::norm_of(const std::string& name) const {
     return norm;
 }
 
-std::vector<double> BlockReader::numbers(std::string_view name, std::size_t count) const {
-    std::vector<double> values = elements_of(tensors.get(full(name)));
+std::vector<double> BlockReader::numbers(std::string_view names, std::size_t count) const {
+    std::vector<std::string> all;
+    for (const std::string_view name : split_text(names, ' ')) all.push_back(full(name));
+    const std::string& found = tensors.name_among(all);
+    std::vector<double> values = elements_of(tensors.get(found));
     if (values.size() != count)
-        throw Error(ErrorKind::input, tensors.find_array(full(name))->place(), values.size(),
+        throw Error(ErrorKind::input, tensors.find_array(found)->place(), values.size(),
                     " elements; expected ", count, " by the model's config.json");
     return values;
 }
@@ -263,12 +266,10 @@ void BlockReader::read_routing(const ExpertNames& names, Experts& part) const {
     if (!names.factor.empty()) part.factor = config.number(names.factor, 1);
     part.sum_eps = names.sum_eps;
     if (names.least_in_group != 0) read_groups(names.least_in_group, part);
-    std::string found;  // the first of those in the file, or of all
+    std::string biases;
     for (const std::string_view word : split_text(names.choice_bias, ' '))
-        if (const std::string name = names.in_module(word);
-            found.empty() || (!tensors.has(full(found)) && tensors.has(full(name))))
-            found = name;
-    if (!found.empty()) part.choice_bias = numbers(found, part.count);
+        biases += (biases.empty() ? "" : " ") + names.in_module(word);
+    if (!biases.empty()) part.choice_bias = numbers(biases, part.count);
 }
 
 void BlockReader::read_groups(std::size_t least, Experts& part) const {

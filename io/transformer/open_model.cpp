@@ -8,6 +8,7 @@
 #include "io/model/gguf_config.hpp"
 #include "io/model/quantised.hpp"
 #include "io/read/input_file.hpp"
+#include "io/read/result_view.hpp"
 #include "io/transformer/model.hpp"
 
 namespace attn::io {
@@ -97,11 +98,17 @@ ModelFolder open_model_folder(const std::string& path,
         return use_layout(layout.type, has_params && layout.type == "meta" ? params : "");
     if (!config_path && has_params && !has_config) return use_layout("meta", params);
     files.config_place = config_path.value_or(path_beside(file, "config.json"));
-    if (!config_path && !path_exists(files.config_place))
+    if (!config_path && !path_exists(files.config_place)) {
+        const InputFile input = open_input_file(file, nullptr, access);
+        if (const std::string schema = schema_of(input); !schema.empty() || !input.arrays)
+            throw Error(ErrorKind::usage, input.place,
+                        schema.empty() ? "holds no tensors" : "is of schema " + shortened(schema),
+                        "; expected a model: its folder, or its file of tensors");
         throw Error(ErrorKind::io, files.config_place,
                     "missing; expected the model's config.json next to its tensors, "
                     "--model-config FILE, or --family gpt2|meta with --model-config none and what "
                     "the tensors do not show: --heads, for meta also --rope-base and --norm-eps");
+    }
     files.config = *models.config(files.config_place, access);
     files.tensors = std::make_shared<const ArrayFile>(
         dequantised(ArrayFile(*models.open(file, access)), files.config));

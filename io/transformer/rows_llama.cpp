@@ -303,9 +303,7 @@ void make_mimo_mixer(BlockReader& reader, TransformerBlock& block) {
             part.window_left = reader.config.whole("sliding_window_size");
         else
             part.window_left = reader.window_left();
-        const std::string older = reader.full("self_attn.attention_sink_bias");
-        part.sink = elements_of(reader.tensors.get(
-            reader.tensors.has(older) ? older : reader.full("self_attn.sinks"), {part.heads}));
+        part.sink = reader.numbers("self_attn.attention_sink_bias self_attn.sinks", part.heads);
     }
     block.mixer = std::move(part);
 }

@@ -126,6 +126,18 @@ Parameter TensorSet::find_whole(const std::string& name) const {
     return array == nullptr ? nullptr : std::make_shared<const StoredParameter>(file_, *array);
 }
 
+const std::string& TensorSet::name_among(std::span<const std::string> names) const {
+    const auto is_in_layers = [&](const std::string& name) {
+        const std::string pattern = without_numbers(prefix_ + name);
+        return std::ranges::any_of(file_->arrays, [&](const StoredArray& array) {
+            return without_numbers(array.name) == pattern;
+        });
+    };
+    return *std::ranges::max_element(names, {}, [&](const std::string& name) {
+        return has(name) ? 2 : is_in_layers(name) ? 1 : 0;
+    });
+}
+
 Parameter TensorSet::get(const std::string& name, const std::vector<std::size_t>& shape) const {
     Parameter tensor = find(name);
     if (tensor == nullptr)

@@ -58,6 +58,10 @@ public:
     /// The tensor with this name in the file, whatever the prefix; or null.
     Parameter find_whole(const std::string& name) const;
 
+    /// The name that the file has of those that versions of a family give one tensor, or the one
+    /// that other layers have, or the first.
+    const std::string& name_among(std::span<const std::string> names) const;
+
     /// Marks a tensor as used.
     void pass(const std::string& name) const { used_.insert(prefix_ + name); }
 

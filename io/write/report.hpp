@@ -63,7 +63,8 @@ struct Report {
     std::string heading;       ///< of pictures; empty: made from the array and the settings
     /// Text of picture titles before and after an array's name: "causal  " and "  seed 123".
     std::string title_start, title_end;
-    ThreadPool* workers = nullptr;            ///< for parallel writing; null: none
+    std::size_t averaged_heads = 0;  ///< attention_weights are the mean of so many heads; 0: not
+    ThreadPool* workers = nullptr;   ///< for parallel writing; null: none
     std::optional<StoredArrays> stored = {};  ///< how real numbers are stored; empty: as they are
     std::string command;                      ///< that asked for the result, for comments
     std::string file;  ///< the name of the file, without folders; empty: standard output

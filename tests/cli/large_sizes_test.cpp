@@ -73,7 +73,10 @@ TEST_CASE("output: above --max-output it is refused with flags that work, or not
     write_text("x.json", rows.dump());
     std::size_t refused = 0, followed = 0, noted = 0;
     Sample sample(3);
-    for (const auto& [name, input] : modes())
+    std::vector<Mode> asked = modes();
+    asked.push_back({"model", {data_path("models/gpt2"), "--token-ids", "3,1,4,1,5,9,2,6"}});
+    asked.push_back({"partial", {"multihead", "x.json", "--kv-range", "0:60"}});
+    for (const auto& [name, input] : asked)
         for (const io::OutputFormat& format : io::output_formats)
             for (const bool to_file : {false, true})
                 for (const Words& more : std::vector<Words>{{},

@@ -70,23 +70,14 @@ function positionsOf(of, part, width = of.columns.size, height = of.rows.size) {
 const packed = ([red, green, blue]) => new Uint32Array(Uint8Array.of(red, green, blue, 255).buffer)[0];
 const packedColors = new Map([[false, viridis.map(packed)], [true, redBlue.map(packed)]]);
 
-/// With many cells per pixel, some exceed full colour nearly everywhere: full colour becomes the
-/// value that 2 % of the pixels exceed.
-function dimmed(positions) {
-    const sizes = positions.map(Math.abs).filter(Number.isFinite).sort();
-    const most = sizes[Math.floor(0.98 * sizes.length)];
-    return most > 1 ? positions.map((position) => position / most) : positions;
-}
-
 /// One pixel per cell, or at most `width` x `height`. Masked cells are transparent.
-function drawRaster(target, of, part, width, height, isOverview = false) {
+function drawRaster(target, of, part, width, height) {
     target.width = Math.max(1, Math.min(of.columns.size, Math.round(width)));
     target.height = Math.max(1, Math.min(of.rows.size, Math.round(height)));
     const context = target.getContext('2d');
     const image = context.createImageData(target.width, target.height);
     const pixels = new Uint32Array(image.data.buffer), colors = packedColors.get(of.diverging);
-    const whole = positionsOf(of, part, target.width, target.height);
-    const positions = isOverview ? dimmed(whole) : whole;
+    const positions = positionsOf(of, part, target.width, target.height);
     const steps = colors.length - 1, none = packed(noNumber), dropped = packed(droppedColor);
     for (let i = 0; i < pixels.length; ++i) {
         const position = positions[i];

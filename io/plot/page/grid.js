@@ -19,7 +19,6 @@ async function drainThumbnails() {
         begin = performance.now();
     }
     isDraining = false;
-    if (chosen.view === 'grid') showLegend();
 }
 
 const sight = new IntersectionObserver((entries) => {
@@ -43,7 +42,7 @@ async function drawThumbnail(button) {
     const part = panel === null ? await meanOf(of, meanPanels()) : await numbersOf(of, panel);
     if (!button.isConnected || of !== map) return;
     const {width, height} = pixelsOf(target);
-    drawRaster(spare, of, part, width, height, width < of.columns.size || height < of.rows.size);
+    drawRaster(spare, of, part, width, height);
     target.width = width;
     target.height = height;
     const context = target.getContext('2d');

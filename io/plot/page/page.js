@@ -20,22 +20,14 @@ function strongestRow() {
     return strongest;
 }
 
-/// The labels of the colour bar, from 0 at its left to 1 at its right. Small pictures of many cells
-/// are scaled, each by its own strongest points.
+/// The labels of the colour bar, from 0 at its left to 1 at its right.
 function ticksOf() {
-    if (isOfSmall()) {
-        const ends = [{share: 0, text: '0'}, {share: 1, text: 'strongest'}];
-        return map.diverging ? [{share: 0, text: '−strongest'}, {share: 0.5, text: '0'}, ends[1]] : ends;
-    }
     return map.scales[chosen.scale].ticks.map(
         ([place, text]) => ({share: map.diverging ? (place + 1) / 2 : place, text}));
 }
 
-const isOfSmall = () => chosen.view === 'grid' && !element('pooled').hidden;
-
 function showLegend() {
-    element('scale-words').textContent = isOfSmall() ? 'full colour: the strongest points of each picture'
-                                                     : map.scales[chosen.scale].words;
+    element('scale-words').textContent = map.scales[chosen.scale].words;
     element('ticks').replaceChildren(...ticksOf().map(({share, text}) => {
         const tick = made('span', '', text);
         tick.style.left = `${100 * share}%`;
