@@ -1,10 +1,7 @@
 // `attn check`: a mode with its input and flags, or a request, and other programs' arrays.
 #include <algorithm>
 #include <array>
-#include <string>
-#include <string_view>
 #include <utility>
-#include <vector>
 
 #include <nlohmann/json.hpp>
 
@@ -12,11 +9,8 @@
 #include "cli/check/check.hpp"
 #include "cli/output/output.hpp"
 #include "cli/question/layer_source.hpp"
-#include "cli/question/question.hpp"
-#include "cli/request/request.hpp"
 #include "cli/request/request_builder.hpp"
 #include "core/base/error.hpp"
-#include "io/read/result_view.hpp"
 #include "io/text/text.hpp"
 
 namespace attn::cli {

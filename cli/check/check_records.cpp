@@ -1,7 +1,5 @@
 // `attn check REQUESTS.ndjson --against RESULTS.ndjson`: a verdict for each request.
 #include <map>
-#include <optional>
-#include <string>
 #include <utility>
 
 #include <nlohmann/json.hpp>

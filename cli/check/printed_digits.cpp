@@ -4,10 +4,8 @@
 #include <charconv>
 #include <cmath>
 #include <cstdint>
-#include <string_view>
 
 #include "cli/check/check.hpp"
-#include "core/base/dtype.hpp"
 #include "io/read/number_array.hpp"
 
 namespace attn::cli {

@@ -3,11 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
-#include <string_view>
 
 #include "cli/args/names.hpp"
-#include "cli/question/question.hpp"
-#include "cli/request/request.hpp"
 #include "core/base/did_you_mean.hpp"
 #include "core/base/error.hpp"
 #include "core/base/memory.hpp"

@@ -2,12 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <string_view>
 #include <utility>
 
 #include <nlohmann/json.hpp>
 
-#include "cli/request/request.hpp"
 #include "core/base/error.hpp"
 #include "core/base/tensor.hpp"
 #include "io/file/source.hpp"

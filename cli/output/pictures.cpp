@@ -3,7 +3,6 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cstdlib>
 #include <functional>
 #include <numeric>
@@ -12,10 +11,7 @@
 #include "core/base/error.hpp"
 #include "core/operator/arrays.hpp"
 #include "io/file/access.hpp"
-#include "io/file/output.hpp"
-#include "io/plot/picture.hpp"
 #include "io/plot/terminal.hpp"
-#include "io/read/result_view.hpp"
 #include "io/text/text.hpp"
 #include "io/write/row_text.hpp"
 

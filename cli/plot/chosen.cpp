@@ -2,9 +2,6 @@
 #include "cli/plot/plot.hpp"
 
 #include <algorithm>
-#include <optional>
-#include <string>
-#include <string_view>
 #include <variant>
 
 #include "cli/request/field.hpp"
@@ -14,7 +11,6 @@
 #include "core/operator/arrays.hpp"
 #include "io/file/source.hpp"
 #include "io/plot/colors.hpp"
-#include "io/read/result_view.hpp"
 #include "io/text/text.hpp"
 #include "io/write/row_text.hpp"
 

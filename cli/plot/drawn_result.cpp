@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <limits>
 #include <memory>
-#include <optional>
 #include <utility>
 
 #include <nlohmann/json.hpp>

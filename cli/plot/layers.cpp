@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <numeric>
-#include <optional>
 #include <set>
 #include <utility>
 
@@ -13,7 +12,6 @@
 #include "core/layer/mask_rows.hpp"
 #include "io/file/path.hpp"
 #include "io/file/source.hpp"
-#include "io/read/result_view.hpp"
 #include "io/text/text.hpp"
 
 namespace attn::cli {

@@ -4,9 +4,6 @@
 
 #include <algorithm>
 #include <iterator>
-#include <string>
-#include <string_view>
-#include <vector>
 
 #include "cli/args/args.hpp"
 #include "cli/output/output.hpp"
@@ -18,7 +15,6 @@
 #include "io/file/output.hpp"
 #include "io/file/source.hpp"
 #include "io/plot/picture.hpp"
-#include "io/read/input_file.hpp"
 #include "io/text/text.hpp"
 #include "io/write/row_text.hpp"
 

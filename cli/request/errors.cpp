@@ -12,7 +12,6 @@
 #include <new>
 
 #include "cli/request/request.hpp"
-#include "io/file/access.hpp"
 #include "io/file/temporary.hpp"
 
 namespace attn::cli {

@@ -1,8 +1,5 @@
 #include "core/base/difference.hpp"
 
-#include <algorithm>
-#include <cmath>
-
 namespace attn {
 namespace {
 

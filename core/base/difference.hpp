@@ -1,9 +1,7 @@
 // The difference of two arrays.
 #pragma once
 
-#include <cstdint>
 #include <optional>
-#include <vector>
 
 #include "core/base/dtype.hpp"
 #include "core/base/tensor.hpp"

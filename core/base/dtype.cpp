@@ -1,7 +1,5 @@
 #include "core/base/dtype.hpp"
 
-#include <algorithm>
-
 #include "core/base/low_precision.hpp"
 
 namespace attn {

@@ -2,14 +2,11 @@
 // files.
 #pragma once
 
-#include <array>
 #include <cmath>
-#include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <span>
 #include <string>
-#include <string_view>
 #include <type_traits>
 
 #include "core/base/names.hpp"

@@ -1,11 +1,7 @@
 // Copies of arrays with another layout.
 #pragma once
 
-#include <algorithm>
-#include <array>
-#include <cstddef>
 #include <numeric>
-#include <vector>
 
 #include "core/base/memory.hpp"
 #include "core/base/tensor.hpp"

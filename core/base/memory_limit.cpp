@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <fstream>
-#include <string>
 
 namespace attn {
 namespace {

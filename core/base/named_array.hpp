@@ -5,10 +5,7 @@
 #include <functional>
 #include <optional>
 #include <span>
-#include <string>
-#include <string_view>
 #include <variant>
-#include <vector>
 
 #include "core/base/names.hpp"
 #include "core/base/tensor.hpp"

@@ -1,10 +1,7 @@
 // An array of real numbers in one of the types that a layer computes in.
 #pragma once
 
-#include <cstddef>
-#include <utility>
 #include <variant>
-#include <vector>
 
 #include "core/base/dtype.hpp"
 #include "core/base/tensor.hpp"

@@ -1,14 +1,10 @@
 // The arrays that core computes with: a shape, and numbers in row-major order.
 #pragma once
 
-#include <algorithm>
 #include <array>
 #include <cassert>
-#include <cstddef>
 #include <limits>
-#include <string>
 #include <type_traits>
-#include <utility>
 #include <vector>
 
 #include "core/base/memory.hpp"

@@ -1,10 +1,7 @@
 #include "core/base/thread_pool.hpp"
 
 #include <cstdint>
-#include <exception>
 #include <mutex>
-#include <thread>
-#include <utility>
 
 #include "core/base/threads.hpp"
 

@@ -4,12 +4,8 @@
 // and MKL's VSL notes for the second dropout stream; every fact was also measured (data/README.md).
 #pragma once
 
-#include <array>
 #include <cmath>
-#include <cstddef>
-#include <cstdint>
 #include <optional>
-#include <span>
 
 #include "core/base/mt19937.hpp"
 

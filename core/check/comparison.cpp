@@ -1,8 +1,5 @@
 #include "core/check/comparison.hpp"
 
-#include <algorithm>
-#include <cmath>
-
 #include "core/check/error_model.hpp"
 #include "core/check/search.hpp"
 

@@ -1,15 +1,6 @@
 // How well a computation under some conventions reproduces another program's arrays.
 #pragma once
 
-#include <cmath>
-#include <cstddef>
-#include <map>
-#include <optional>
-#include <span>
-#include <utility>
-#include <vector>
-
-#include "core/base/thread_pool.hpp"
 #include "core/check/departures.hpp"
 #include "core/check/evaluate.hpp"
 #include "core/check/their_array.hpp"

@@ -1,9 +1,7 @@
 #include "core/check/departures.hpp"
 
 #include <charconv>
-#include <cmath>
 #include <iterator>
-#include <utility>
 
 namespace attn {
 

@@ -1,14 +1,12 @@
 // The conventions in which programs differ: for each, what other programs do instead.
 #pragma once
 
-#include <cstddef>
 #include <functional>
 #include <set>
 #include <span>
 #include <string>
 #include <string_view>
 #include <utility>
-#include <vector>
 
 #include "core/base/error.hpp"
 #include "core/check/problem.hpp"

@@ -1,5 +1,4 @@
 // What is done to arrays as a whole: projections, heads, dropout, rounding, excluded keys.
-#include <cmath>
 
 #include "core/check/departures.hpp"
 

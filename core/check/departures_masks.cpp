@@ -1,6 +1,4 @@
 // Which keys count: masks that are operands, and rules by position.
-#include <algorithm>
-#include <utility>
 
 #include "core/check/departures.hpp"
 

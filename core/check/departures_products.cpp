@@ -1,8 +1,5 @@
 // How queries meet keys: the scale of their products, their rotation, and their heads.
-#include <algorithm>
-#include <cmath>
 #include <numbers>
-#include <utility>
 
 #include "core/check/departures.hpp"
 

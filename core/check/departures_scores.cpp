@@ -1,7 +1,5 @@
 // From products to weights: soft cap, ALiBi, the order of steps, sinks, valid keys, the softmax.
-#include <algorithm>
 #include <bit>
-#include <cmath>
 
 #include "core/check/departures.hpp"
 

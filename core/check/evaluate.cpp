@@ -1,6 +1,5 @@
 #include "core/check/evaluate.hpp"
 
-#include <algorithm>
 #include <utility>
 
 namespace attn {

@@ -3,12 +3,6 @@
 // and it is independent of core/fused and core/linear.
 #pragma once
 
-#include <cmath>
-#include <cstddef>
-#include <memory>
-#include <optional>
-#include <vector>
-
 #include "core/check/noise.hpp"
 #include "core/check/tensors.hpp"
 

@@ -1,9 +1,4 @@
 // Whether the numbers of an array were rounded to a smaller type than they are stored in.
-#include <algorithm>
-#include <array>
-#include <bit>
-#include <cmath>
-#include <cstdint>
 
 #include "core/check/judge.hpp"
 

@@ -1,12 +1,6 @@
 // Numbers of conventions that no list has, fitted to another program's arrays.
-#include <algorithm>
-#include <array>
 #include <charconv>
-#include <cmath>
 #include <numeric>
-#include <optional>
-#include <utility>
-#include <vector>
 
 #include "core/check/comparison.hpp"
 

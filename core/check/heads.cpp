@@ -1,6 +1,4 @@
 // From columns of projections to heads.
-#include <array>
-#include <cmath>
 #include <cstdlib>
 
 #include "core/check/tensors.hpp"

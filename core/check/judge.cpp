@@ -1,16 +1,9 @@
 #include "core/check/judge.hpp"
 
-#include <algorithm>
-#include <array>
-#include <cmath>
 #include <iomanip>
 #include <limits>
-#include <set>
 #include <sstream>
-#include <utility>
 
-#include "core/base/dtype.hpp"
-#include "core/base/error.hpp"
 #include "core/base/tensor.hpp"
 #include "core/check/noise_rule.hpp"
 

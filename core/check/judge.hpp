@@ -1,14 +1,7 @@
 // Whether another program's arrays are right: their errors as multiples of what rounding makes.
 #pragma once
 
-#include <cstddef>
-#include <map>
-#include <optional>
-#include <string>
-#include <vector>
-
 #include "core/base/function_ref.hpp"
-#include "core/base/thread_pool.hpp"
 #include "core/check/evaluate.hpp"
 #include "core/check/problem.hpp"
 #include "core/check/their_array.hpp"

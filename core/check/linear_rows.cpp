@@ -2,9 +2,6 @@
 //
 // Errors are bounded in the 2-norm over d_k: a step of the delta rules multiplies the state by
 // I - beta k k^T, which does not make it longer where beta |k|^2 is at most 2.
-#include <algorithm>
-#include <array>
-#include <cmath>
 
 #include "core/check/evaluate.hpp"
 

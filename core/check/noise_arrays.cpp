@@ -1,6 +1,4 @@
 // The variance of the errors of arrays other than the outputs of heads; see noise_row.cpp.
-#include <algorithm>
-#include <cmath>
 #include <utility>
 
 #include "core/check/evaluate.hpp"

@@ -2,10 +2,6 @@
 // or float16: each rounding is off by at most half a unit in the last place, and roundings of
 // different numbers are independent. Equal numbers have equal errors, so that those of keys whose
 // scores are equal to rounding, which are one cell, are also added up with one sign.
-#include <algorithm>
-#include <array>
-#include <cmath>
-#include <map>
 #include <numeric>
 #include <utility>
 

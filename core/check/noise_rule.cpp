@@ -1,11 +1,6 @@
 #include "core/check/noise_rule.hpp"
 
-#include <algorithm>
-#include <array>
-#include <cmath>
 #include <limits>
-#include <utility>
-#include <vector>
 
 namespace attn {
 namespace {

@@ -1,11 +1,6 @@
 // Whether the errors of an array are as large as those that are expected of a right program.
 #pragma once
 
-#include <cstddef>
-#include <optional>
-#include <vector>
-
-#include "core/base/thread_pool.hpp"
 #include "core/check/comparison.hpp"
 #include "core/check/evaluate.hpp"
 #include "core/check/their_array.hpp"

@@ -1,6 +1,4 @@
 // The outputs of heads and the context vectors of one query.
-#include <algorithm>
-#include <cmath>
 
 #include "core/check/evaluate.hpp"
 

@@ -1,7 +1,5 @@
 #include "core/check/problem.hpp"
 
-#include <algorithm>
-#include <cmath>
 #include <string>
 #include <utility>
 #include <variant>

@@ -2,9 +2,6 @@
 #pragma once
 
 #include <algorithm>
-#include <cstddef>
-#include <optional>
-#include <vector>
 
 #include "core/base/thread_pool.hpp"
 #include "core/check/conventions.hpp"

@@ -1,6 +1,4 @@
 // Which of a computation's conventions an array depends on.
-#include <algorithm>
-#include <cmath>
 #include <utility>
 
 #include "core/check/problem.hpp"

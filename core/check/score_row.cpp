@@ -1,6 +1,4 @@
 // The scores of one query, in the order of a candidate's stages.
-#include <algorithm>
-#include <cmath>
 #include <cstdlib>
 #include <limits>
 

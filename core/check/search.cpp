@@ -1,13 +1,6 @@
 #include "core/check/search.hpp"
 
-#include <algorithm>
-#include <cmath>
-#include <map>
-#include <mutex>
-#include <optional>
-#include <set>
 #include <tuple>
-#include <utility>
 
 #include "core/check/comparison.hpp"
 #include "core/check/noise_rule.hpp"

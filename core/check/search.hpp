@@ -2,12 +2,6 @@
 // triples.
 #pragma once
 
-#include <cstddef>
-#include <functional>
-#include <string>
-#include <vector>
-
-#include "core/base/thread_pool.hpp"
 #include "core/check/departures.hpp"
 #include "core/check/problem.hpp"
 #include "core/check/their_array.hpp"

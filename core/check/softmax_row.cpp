@@ -1,6 +1,4 @@
 // The weights of one query from its scores.
-#include <algorithm>
-#include <cmath>
 #include <limits>
 
 #include "core/check/evaluate.hpp"

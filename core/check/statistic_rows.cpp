@@ -1,6 +1,4 @@
 // Arrays by query and key, statistics of rows and of keys: from scores and weights.
-#include <algorithm>
-#include <cmath>
 #include <cstdlib>
 
 #include "core/check/evaluate.hpp"

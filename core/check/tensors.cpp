@@ -1,6 +1,5 @@
 #include "core/check/tensors.hpp"
 
-#include <cmath>
 #include <numeric>
 
 namespace attn {

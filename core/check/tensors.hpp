@@ -2,16 +2,12 @@
 // conventions that it depends on.
 #pragma once
 
-#include <algorithm>
-#include <cstddef>
 #include <map>
 #include <memory>
 #include <mutex>
-#include <vector>
 
 #include "core/check/error_model.hpp"
 #include "core/check/problem.hpp"
-#include "core/operator/arrays.hpp"
 
 namespace attn {
 

@@ -1,6 +1,4 @@
 // Where an array is wrong.
-#include <algorithm>
-#include <cmath>
 
 #include "core/base/tensor.hpp"
 #include "core/check/judge.hpp"

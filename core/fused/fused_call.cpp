@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
-#include <span>
 
 #include "core/kernels/dispatch.hpp"
 #include "core/operator/score_steps.hpp"

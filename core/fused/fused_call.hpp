@@ -2,17 +2,11 @@
 // buffers of its workers. stream_rows.cpp runs it in pieces.
 #pragma once
 
-#include <cstddef>
 #include <limits>
-#include <vector>
 
-#include "core/base/memory.hpp"
-#include "core/base/thread_pool.hpp"
 #include "core/fused/attend_fused.hpp"
 #include "core/fused/tile_dropout.hpp"
 #include "core/fused/tile_plan.hpp"
-#include "core/kernels/kernel.hpp"
-#include "core/operator/attention.hpp"
 #include "core/operator/merge.hpp"
 
 namespace attn {

@@ -2,14 +2,9 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <limits>
-#include <optional>
-#include <vector>
 
-#include "core/base/thread_pool.hpp"
 #include "core/fused/fused_call.hpp"
 #include "core/kernels/dispatch.hpp"
-#include "core/operator/attention.hpp"
 
 namespace attn {
 namespace {

@@ -2,10 +2,8 @@
 
 #include <algorithm>
 #include <array>
-#include <vector>
 
 #include "core/base/memory.hpp"
-#include "core/base/thread_pool.hpp"
 #include "core/kernels/dispatch.hpp"
 
 namespace attn {

@@ -1,7 +1,6 @@
 // Rows of weights or scores by a fused kernel, a few tiles at a time.
 #include <algorithm>
 #include <utility>
-#include <vector>
 
 #include "core/fused/fused_call.hpp"
 

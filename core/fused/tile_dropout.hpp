@@ -3,15 +3,11 @@
 #pragma once
 
 #include <array>
-#include <cstddef>
-#include <cstdint>
 #include <optional>
 #include <vector>
 
-#include "core/base/memory.hpp"
 #include "core/base/torch_random.hpp"
 #include "core/fused/tile_plan.hpp"
-#include "core/kernels/kernel.hpp"
 #include "core/operator/choices.hpp"
 #include "core/operator/dropout.hpp"
 

@@ -2,15 +2,11 @@
 // plan, so that a model can use one plan per block.
 #include "core/layer/layer.hpp"
 
-#include <algorithm>
 #include <array>
-#include <utility>
 
-#include "core/base/torch_random.hpp"
 #include "core/layer/embedding.hpp"
 #include "core/layer/mask_rows.hpp"
 #include "core/layer/stages.hpp"
-#include "core/operator/recorder.hpp"
 #include "core/plan/backend.hpp"
 
 namespace attn {

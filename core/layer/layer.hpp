@@ -1,11 +1,6 @@
 // Attention layers: self, causal, multihead and cross with their parameters, and the bare operator.
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
-#include <memory>
-
-#include "core/base/real_array.hpp"
 #include "core/base/thread_pool.hpp"
 #include "core/layer/operands.hpp"
 #include "core/layer/result.hpp"

@@ -1,6 +1,5 @@
 #include "core/layer/operands.hpp"
 
-#include <memory>
 #include <utility>
 
 namespace attn {

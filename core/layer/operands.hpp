@@ -2,14 +2,11 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
-#include <vector>
 
 #include "core/base/real_array.hpp"
 #include "core/base/tensor.hpp"
 #include "core/layer/norm.hpp"
 #include "core/layer/weights.hpp"
-#include "core/plan/operand_shapes.hpp"
 
 namespace attn {
 

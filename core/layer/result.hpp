@@ -1,9 +1,6 @@
 // The result of a computation: named arrays, and the parameters used.
 #pragma once
 
-#include <optional>
-#include <vector>
-
 #include "core/base/named_array.hpp"
 #include "core/layer/weights.hpp"
 

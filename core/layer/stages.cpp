@@ -1,7 +1,6 @@
 #include "core/layer/stages.hpp"
 
 #include <array>
-#include <vector>
 
 #include "core/base/torch_math.hpp"
 #include "core/operator/rope.hpp"

@@ -2,8 +2,6 @@
 #pragma once
 
 #include <algorithm>
-#include <optional>
-#include <span>
 #include <utility>
 
 #include "core/base/layout.hpp"

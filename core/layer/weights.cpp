@@ -1,7 +1,5 @@
 #include "core/layer/weights.hpp"
 
-#include <span>
-
 namespace attn {
 namespace {
 

@@ -2,9 +2,6 @@
 // panels of its state.
 #pragma once
 
-#include <algorithm>
-#include <cstddef>
-
 #include "core/kernels/kernel.hpp"
 #include "core/linear/recurrence.hpp"
 

@@ -13,12 +13,10 @@
 //
 // Decays are products of the factors e^g themselves, in the order of time; a factor that
 // underflowed is never divided by.
-#include <algorithm>
 #include <limits>
 #include <utility>
 
 #include "core/base/memory.hpp"
-#include "core/base/thread_pool.hpp"
 #include "core/kernels/dispatch.hpp"
 #include "core/linear/chunk_scratch.hpp"
 #include "core/linear/linear.hpp"

@@ -1,6 +1,5 @@
 #include "core/linear/linear.hpp"
 
-#include <algorithm>
 #include <array>
 #include <numeric>
 #include <vector>

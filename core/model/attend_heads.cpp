@@ -1,7 +1,6 @@
 // One `sdpa` computation on the heads of a layer, and its description.
 #include <cmath>
 #include <limits>
-#include <utility>
 
 #include "core/base/error.hpp"
 #include "core/layer/layer.hpp"

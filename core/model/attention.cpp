@@ -1,5 +1,4 @@
 // Attention with its projections: heads are made here, and the operator is one `sdpa` computation.
-#include <utility>
 
 #include "core/model/run_block.hpp"
 

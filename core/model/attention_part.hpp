@@ -1,12 +1,9 @@
 // Softmax attention with its projections, as data.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <functional>
-#include <memory>
 #include <optional>
-#include <vector>
 
 #include "core/base/tensor.hpp"
 #include "core/model/parameter.hpp"

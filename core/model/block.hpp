@@ -1,13 +1,9 @@
 // One block of a transformer: its parts, its parameters, and how they are connected.
 #pragma once
 
-#include <cstddef>
-#include <functional>
-#include <optional>
 #include <span>
 #include <string_view>
 #include <variant>
-#include <vector>
 
 #include "core/model/attention_part.hpp"
 #include "core/model/parameter.hpp"

@@ -1,6 +1,4 @@
 // The embedding of token ids.
-#include <string>
-#include <utility>
 
 #include "core/base/error.hpp"
 #include "core/model/model.hpp"

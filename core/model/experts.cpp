@@ -1,7 +1,6 @@
 // Mixtures of experts: the router's choice, then each expert on the tokens that chose it.
 #include <cmath>
 #include <limits>
-#include <utility>
 
 #include "core/model/run_block.hpp"
 

@@ -1,8 +1,6 @@
-#include <algorithm>
 #include <cmath>
 #include <iterator>
 #include <numbers>
-#include <utility>
 
 #include "core/base/error.hpp"
 #include "core/base/names.hpp"

@@ -1,9 +1,6 @@
 // DeepSeek V4's block: hyper-connected streams, and attention to compressed keys.
-#include <algorithm>
 #include <cmath>
 #include <limits>
-#include <string>
-#include <utility>
 
 #include "core/base/error.hpp"
 #include "core/model/run_block.hpp"

@@ -1,5 +1,4 @@
 // What a run of a model costs, by a dry run.
-#include <algorithm>
 
 #include "core/base/memory.hpp"
 #include "core/model/model.hpp"

@@ -1,10 +1,7 @@
 #include "core/model/model.hpp"
 
-#include <algorithm>
 #include <cmath>
 #include <iterator>
-#include <map>
-#include <utility>
 
 #include "core/base/error.hpp"
 #include "core/base/memory.hpp"

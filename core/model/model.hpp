@@ -1,18 +1,6 @@
 // A whole model: the embedding, the blocks, the final norm and the head.
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
-#include <functional>
-#include <memory>
-#include <optional>
-#include <string>
-#include <variant>
-#include <vector>
-
-#include "core/base/dtype.hpp"
-#include "core/base/named_array.hpp"
-#include "core/base/real_array.hpp"
 #include "core/model/block.hpp"
 #include "core/model/run_block.hpp"
 #include "core/model/stages.hpp"

@@ -1,11 +1,7 @@
 // Products of linear maps by a fused kernel.
 #include <algorithm>
-#include <array>
-#include <cstddef>
-#include <vector>
 
 #include "core/base/memory.hpp"
-#include "core/base/thread_pool.hpp"
 #include "core/fused/attend_fused.hpp"
 #include "core/kernels/dispatch.hpp"
 #include "core/model/products.hpp"

@@ -1,8 +1,4 @@
-#include <algorithm>
 #include <cmath>
-#include <cstdint>
-#include <string>
-#include <utility>
 
 #include "core/base/error.hpp"
 #include "core/model/model.hpp"

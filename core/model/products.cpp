@@ -1,8 +1,6 @@
 #include "core/model/products.hpp"
 
 #include <algorithm>
-#include <array>
-#include <string>
 
 #include "core/base/error.hpp"
 #include "core/layer/norm.hpp"

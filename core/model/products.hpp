@@ -1,10 +1,8 @@
 // Linear maps, norms and convolutions on the rows of hidden states.
 #pragma once
 
-#include <cstddef>
 #include <optional>
 #include <string_view>
-#include <vector>
 
 #include "core/base/thread_pool.hpp"
 #include "core/model/parameter.hpp"

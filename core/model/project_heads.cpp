@@ -1,6 +1,4 @@
 // Projects hidden states to queries, keys and values.
-#include <algorithm>
-#include <utility>
 
 #include "core/model/run_block.hpp"
 

@@ -1,8 +1,6 @@
 // Mixers with a short causal convolution: gated delta rule (Qwen3-Next, Kimi), Mamba 2, and
 // convolution alone (LFM2).
-#include <algorithm>
 #include <cmath>
-#include <utility>
 
 #include "core/layer/norm.hpp"
 #include "core/linear/linear.hpp"

@@ -1,6 +1,5 @@
 // The rotary embedding of heads by the positions of their tokens.
 #include <cmath>
-#include <string>
 
 #include "core/base/error.hpp"
 #include "core/model/run_block.hpp"

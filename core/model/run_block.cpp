@@ -1,9 +1,6 @@
 // The order of a block's parts, and the residuals between them.
 #include "core/model/run_block.hpp"
 
-#include <type_traits>
-#include <utility>
-
 #include "core/base/error.hpp"
 
 namespace attn {

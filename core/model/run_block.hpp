@@ -2,17 +2,8 @@
 #pragma once
 
 #include <algorithm>
-#include <cstddef>
-#include <cstdint>
 #include <map>
-#include <memory>
-#include <optional>
-#include <span>
-#include <string>
-#include <string_view>
-#include <vector>
 
-#include "core/base/named_array.hpp"
 #include "core/model/block.hpp"
 #include "core/model/products.hpp"
 #include "core/model/states.hpp"

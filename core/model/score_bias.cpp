@@ -2,7 +2,6 @@
 #include <cmath>
 #include <limits>
 #include <numeric>
-#include <utility>
 
 #include "core/base/error.hpp"
 #include "core/model/run_block.hpp"

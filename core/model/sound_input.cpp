@@ -1,5 +1,3 @@
-#include <utility>
-
 #include "core/base/error.hpp"
 #include "core/model/model.hpp"
 

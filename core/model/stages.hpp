@@ -1,14 +1,6 @@
 // Computations on all hidden states before and after the blocks, as data.
 #pragma once
 
-#include <array>
-#include <cstddef>
-#include <cstdint>
-#include <optional>
-#include <utility>
-#include <variant>
-#include <vector>
-
 #include "core/model/block.hpp"
 #include "core/model/products.hpp"
 

@@ -1,9 +1,6 @@
 // Gemma 3n and 4: per-layer inputs, and several streams of hidden states (AltUp).
-#include <algorithm>
 #include <cmath>
 #include <numbers>
-#include <string>
-#include <utility>
 
 #include "core/base/error.hpp"
 #include "core/model/run_block.hpp"

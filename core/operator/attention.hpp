@@ -1,9 +1,6 @@
 // The attention operator on queries, keys and values that are split into heads.
 #pragma once
 
-#include <vector>
-
-#include "core/base/tensor.hpp"
 #include "core/operator/choices.hpp"
 #include "core/operator/dropout.hpp"
 #include "core/operator/mask.hpp"

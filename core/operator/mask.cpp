@@ -1,7 +1,5 @@
 #include "core/operator/mask.hpp"
 
-#include <algorithm>
-
 namespace attn {
 
 void MaskRule::block_unseen(const Block& b, std::size_t first_lane, std::uint64_t* seen) const {

@@ -2,13 +2,9 @@
 // and the kernels query by pair or by block.
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
 #include <limits>
 #include <memory>
-#include <optional>
 #include <utility>
-#include <vector>
 
 #include "core/base/tensor.hpp"
 #include "core/operator/arrays.hpp"

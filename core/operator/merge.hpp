@@ -1,12 +1,7 @@
 // One row's attention from its parts: each computed over some of the keys.
 #pragma once
 
-#include <algorithm>
 #include <cmath>
-#include <cstddef>
-#include <limits>
-#include <span>
-#include <vector>
 
 #include "core/operator/attention.hpp"
 

@@ -1,7 +1,5 @@
 #include "core/operator/recorder.hpp"
 
-#include <algorithm>
-#include <string>
 #include <utility>
 
 #include "core/base/layout.hpp"

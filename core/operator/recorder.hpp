@@ -2,9 +2,6 @@
 #pragma once
 
 #include <map>
-#include <span>
-#include <string_view>
-#include <vector>
 
 #include "core/base/named_array.hpp"
 #include "core/operator/arrays.hpp"

@@ -1,11 +1,6 @@
 // The operator in plain loops, step by step as in the notebooks: computes every intermediate array,
 // in float32 and float64, and is the reference for every faster path.
-#include <algorithm>
-#include <cmath>
 #include <iterator>
-#include <limits>
-#include <span>
-#include <utility>
 
 #include <xtensor/xadapt.hpp>
 #include <xtensor/xmath.hpp>

@@ -1,7 +1,5 @@
 #include "core/operator/row_statistics.hpp"
 
-#include <algorithm>
-#include <array>
 #include <cstdlib>
 
 namespace attn {

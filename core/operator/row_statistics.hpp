@@ -2,15 +2,8 @@
 #pragma once
 
 #include <cmath>
-#include <cstddef>
-#include <cstdint>
-#include <limits>
-#include <optional>
-#include <span>
-#include <vector>
 
 #include "core/base/memory.hpp"
-#include "core/base/tensor.hpp"
 #include "core/operator/attention.hpp"
 #include "core/operator/recorder.hpp"
 

@@ -1,7 +1,5 @@
 #include "core/operator/score_steps.hpp"
 
-#include <algorithm>
-#include <bit>
 #include <cmath>
 #include <iterator>
 

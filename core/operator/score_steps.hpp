@@ -2,13 +2,7 @@
 // applied.
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
-#include <optional>
-#include <span>
-#include <string_view>
 #include <utility>
-#include <vector>
 
 #include "core/base/names.hpp"
 #include "core/base/step_kind.hpp"

@@ -1,9 +1,6 @@
 #include "core/operator/attention.hpp"
 
-#include <algorithm>
 #include <cmath>
-#include <limits>
-#include <utility>
 
 #include "core/base/torch_math.hpp"
 

@@ -3,7 +3,6 @@
 
 #include <memory>
 #include <utility>
-#include <vector>
 
 #include "core/fused/attend_fused.hpp"
 #include "core/kernels/dispatch.hpp"

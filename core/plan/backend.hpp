@@ -2,11 +2,7 @@
 // plan.
 #pragma once
 
-#include <algorithm>
-#include <array>
 #include <span>
-#include <string>
-#include <string_view>
 
 #include "core/base/thread_pool.hpp"
 #include "core/kernels/kernel.hpp"

@@ -1,6 +1,5 @@
 #include "core/plan/division.hpp"
 
-#include <algorithm>
 #include <numeric>
 
 namespace attn {

@@ -1,9 +1,6 @@
 // The division of a question among processes: batch entries and heads first, then rows.
 #pragma once
 
-#include <array>
-#include <cstddef>
-
 #include "core/plan/plan.hpp"
 
 namespace attn {

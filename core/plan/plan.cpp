@@ -202,15 +202,14 @@ void resolve_rule(Settings& s, const OperandShapes& operands) {
     const Rule implied = decays ? (corrects ? Rule::gated_delta : Rule::gated)
                                 : (corrects ? Rule::delta : Rule::linear);
     const Rule rule = s.rule.value_or(implied);
-    const std::string name(name_of(rule_names, rule));
+    const std::string_view name = name_of(rule_names, rule),
+                           of_gates = name_of(rule_names, implied);
     if (has_decay(rule) != decays)
-        decays
-            ? refuse("decay", "--rule ", name, " has no decay; expected --rule gated|gated_delta")
-            : refuse("rule", "requires --decay");
+        decays ? refuse("decay", "--rule ", name, " has no decay; expected --rule ", of_gates)
+               : refuse("rule", "requires --decay");
     if (has_beta(rule) != corrects)
-        corrects
-            ? refuse("beta", "--rule ", name, " has no beta; expected --rule delta|gated_delta")
-            : refuse("rule", "requires --beta");
+        corrects ? refuse("beta", "--rule ", name, " has no beta; expected --rule ", of_gates)
+                 : refuse("rule", "requires --beta");
     s.rule = rule;
 }
 

@@ -2,13 +2,8 @@
 #pragma once
 
 #include <algorithm>
-#include <optional>
-#include <string>
-#include <string_view>
-#include <vector>
 
 #include "core/operator/arrays.hpp"
-#include "core/operator/mask.hpp"
 #include "core/operator/rope.hpp"
 #include "core/plan/operand_shapes.hpp"
 #include "core/plan/settings.hpp"

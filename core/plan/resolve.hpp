@@ -1,10 +1,6 @@
 // The parts of planning: sizes and widths of one question, and errors at what is wrong with it.
 #pragma once
 
-#include <cstddef>
-#include <string>
-#include <string_view>
-
 #include "core/base/error.hpp"
 #include "core/plan/plan.hpp"
 

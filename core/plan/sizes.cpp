@@ -1,8 +1,5 @@
 #include "core/plan/resolve.hpp"
 
-#include <algorithm>
-#include <array>
-#include <string>
 #include <tuple>
 #include <utility>
 

@@ -1,11 +1,7 @@
 // Statistics of a head's weights: a value for each query, or for each key.
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
 #include <span>
-#include <string>
-#include <string_view>
 #include <vector>
 
 #include "core/base/tensor.hpp"

@@ -11,8 +11,6 @@
 #include <cstring>
 #include <filesystem>
 #include <map>
-#include <memory>
-#include <mutex>
 #include <utility>
 #include <vector>
 

@@ -2,7 +2,6 @@
 
 #include <poll.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -14,7 +13,6 @@
 #include <cstring>
 #include <utility>
 
-#include "core/base/error.hpp"
 #include "io/file/temporary.hpp"
 
 namespace attn::io {

@@ -2,13 +2,7 @@
 // when they are first used.
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
-#include <memory>
 #include <mutex>
-#include <optional>
-#include <string>
-#include <string_view>
 
 #include "core/base/memory.hpp"
 #include "io/file/access.hpp"

@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <sys/file.h>
-#include <sys/stat.h>
 #include <unistd.h>
 #ifdef __linux__
 #include <sys/xattr.h>
@@ -13,8 +12,6 @@
 #include <cstdlib>
 #include <cstring>
 #include <memory>
-
-#include "core/base/error.hpp"
 
 namespace attn::io {
 namespace {

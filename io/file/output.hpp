@@ -1,10 +1,6 @@
 // Destinations of text: a file, or memory.
 #pragma once
 
-#include <cstdint>
-#include <optional>
-#include <string>
-#include <string_view>
 #include <utility>
 
 #include "io/file/access.hpp"

@@ -6,7 +6,6 @@
 #include <system_error>
 #include <vector>
 
-#include "core/base/error.hpp"
 #include "io/file/source.hpp"
 #include "io/text/number_text.hpp"
 

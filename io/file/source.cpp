@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <poll.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -10,11 +9,8 @@
 #include <cerrno>
 #include <cstring>
 #include <new>
-#include <span>
 #include <utility>
 
-#include "core/base/error.hpp"
-#include "core/base/memory.hpp"
 #include "io/file/access.hpp"
 #include "io/text/utf8.hpp"
 

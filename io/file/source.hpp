@@ -1,13 +1,7 @@
 // External text, whole or by lines, with its name in errors.
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
 #include <limits>
-#include <memory>
-#include <optional>
-#include <string>
-#include <string_view>
 
 #include "io/file/bytes.hpp"
 #include "io/file/inflater.hpp"

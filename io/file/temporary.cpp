@@ -10,7 +10,6 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
-#include <utility>
 
 #include "io/file/access.hpp"
 #include "io/file/output.hpp"

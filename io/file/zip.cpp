@@ -4,9 +4,7 @@
 
 #include <algorithm>
 #include <set>
-#include <utility>
 
-#include "core/base/error.hpp"
 #include "io/file/source.hpp"
 
 namespace attn::io {

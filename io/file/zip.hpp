@@ -2,11 +2,6 @@
 // and a writer of uncompressed entries.
 #pragma once
 
-#include <cstdint>
-#include <memory>
-#include <span>
-#include <string>
-#include <string_view>
 #include <vector>
 
 #include "io/file/bytes.hpp"

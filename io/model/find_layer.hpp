@@ -1,13 +1,9 @@
 // The attention layers of a model by the names in a file: finding, checking and writing them.
 #pragma once
 
-#include <cstddef>
 #include <functional>
 #include <optional>
-#include <string>
-#include <string_view>
 #include <utility>
-#include <vector>
 
 #include "core/base/named_array.hpp"
 #include "core/layer/weights.hpp"

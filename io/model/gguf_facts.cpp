@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <vector>
 
 #include "core/base/error.hpp"
 #include "io/file/source.hpp"

@@ -1,9 +1,5 @@
 #include "io/model/gguf_architectures.hpp"
 
-#include <functional>
-#include <utility>
-#include <vector>
-
 #include "core/base/error.hpp"
 #include "io/file/source.hpp"
 #include "io/model/find_layer.hpp"

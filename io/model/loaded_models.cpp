@@ -6,7 +6,6 @@
 
 #include "core/base/error.hpp"
 #include "core/base/memory.hpp"
-#include "io/file/access.hpp"
 #include "io/file/source.hpp"
 #include "io/read/input_formats.hpp"
 #include "io/read/json_document.hpp"

@@ -2,11 +2,8 @@
 #pragma once
 
 #include <algorithm>
-#include <cstddef>
-#include <memory>
 #include <mutex>
 #include <optional>
-#include <string>
 #include <unordered_map>
 
 #include <nlohmann/json_fwd.hpp>

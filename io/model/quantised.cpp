@@ -3,13 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <memory>
-#include <optional>
-#include <string>
-#include <string_view>
 #include <unordered_map>
 #include <unordered_set>
-#include <utility>
-#include <vector>
 
 #include <nlohmann/json.hpp>
 

@@ -3,12 +3,10 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <span>
 #include <utility>
 
 #include "core/base/error.hpp"
 #include "core/base/tensor.hpp"
-#include "core/operator/arrays.hpp"
 #include "io/plot/text_line.hpp"
 #include "io/read/result_view.hpp"
 #include "io/text/number_text.hpp"

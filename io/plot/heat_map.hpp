@@ -1,12 +1,6 @@
 // Matrices as pictures: the contents, independent of the format.
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
-#include <string>
-#include <string_view>
-#include <vector>
-
 #include "io/plot/colors.hpp"
 #include "io/write/report.hpp"
 

@@ -18,11 +18,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdint>
-#include <string>
-#include <string_view>
 #include <utility>
-#include <vector>
 
 #include <nlohmann/json.hpp>
 

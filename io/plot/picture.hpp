@@ -3,10 +3,6 @@
 #pragma once
 
 #include <array>
-#include <cstddef>
-#include <string>
-#include <string_view>
-#include <vector>
 
 #include "io/file/output.hpp"
 #include "io/plot/colors.hpp"

@@ -1,15 +1,11 @@
 #include "io/plot/picture.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <csetjmp>
-#include <cstdint>
 #include <cstring>
 #include <new>
-#include <string_view>
 #include <unordered_map>
-#include <vector>
 
 #include <png.h>
 #include <zlib.h>

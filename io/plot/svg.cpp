@@ -4,8 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <string>
-#include <string_view>
 #include <utility>
 
 #include "io/plot/heat_map.hpp"

@@ -2,7 +2,6 @@
 
 #include <cmath>
 #include <utility>
-#include <vector>
 
 #include "io/file/screen.hpp"
 #include "io/plot/text_line.hpp"

@@ -2,9 +2,6 @@
 #pragma once
 
 #include <algorithm>
-#include <cstddef>
-#include <string>
-#include <string_view>
 
 #include "core/base/function_ref.hpp"
 #include "io/file/output.hpp"

@@ -1,11 +1,5 @@
-#include <algorithm>
 #include <array>
 #include <cmath>
-#include <cstddef>
-#include <cstdint>
-#include <span>
-#include <string>
-#include <vector>
 
 #include "io/plot/terminal.hpp"
 #include "io/text/text.hpp"

@@ -2,14 +2,9 @@
 // arrays with their shapes, each read on demand.
 #pragma once
 
-#include <cstdint>
 #include <memory>
-#include <optional>
 #include <span>
-#include <string>
-#include <string_view>
 #include <unordered_map>
-#include <vector>
 
 #include <nlohmann/json_fwd.hpp>
 

@@ -2,11 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
-#include <string_view>
-#include <utility>
 
-#include "core/base/error.hpp"
-#include "core/base/tensor.hpp"
 #include "io/read/csv_parts.hpp"
 #include "io/text/number_text.hpp"
 

@@ -3,8 +3,6 @@
 #pragma once
 
 #include <optional>
-#include <string>
-#include <vector>
 
 #include "core/base/thread_pool.hpp"
 #include "io/file/source.hpp"

@@ -2,15 +2,9 @@
 #pragma once
 
 #include <functional>
-#include <optional>
-#include <string>
-#include <string_view>
 #include <utility>
-#include <vector>
 
 #include "core/base/error.hpp"
-#include "core/base/thread_pool.hpp"
-#include "io/file/source.hpp"
 #include "io/read/csv.hpp"
 
 namespace attn::io {

@@ -1,8 +1,5 @@
 #include "io/read/csv_parts.hpp"
 
-#include <string>
-#include <utility>
-
 #include "io/text/decimal.hpp"
 
 namespace attn::io {

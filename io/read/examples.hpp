@@ -1,10 +1,6 @@
 // The inputs built into the program: `--example NAME`.
 #pragma once
 
-#include <string>
-#include <string_view>
-#include <vector>
-
 #include "io/read/number_array.hpp"
 
 namespace attn::io {

@@ -2,10 +2,7 @@
 
 #include <algorithm>
 #include <array>
-#include <cstddef>
-#include <cstdint>
 #include <utility>
-#include <vector>
 
 #include "core/base/low_precision.hpp"
 #include "core/base/memory.hpp"

@@ -1,10 +1,7 @@
 // GGUF, the format of llama.cpp, of which a model may fill several files.
 #include <cstdio>
-#include <string>
 #include <unordered_set>
 #include <utility>
-
-#include <nlohmann/json.hpp>
 
 #include "core/base/error.hpp"
 #include "io/file/path.hpp"

@@ -5,7 +5,6 @@
 #include <bit>
 #include <charconv>
 #include <cmath>
-#include <span>
 #include <unordered_set>
 #include <utility>
 

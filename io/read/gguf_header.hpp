@@ -1,17 +1,8 @@
 // The header of one GGUF file: its metadata, its tensors, and their types.
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
-#include <memory>
-#include <optional>
-#include <string>
-#include <string_view>
-#include <vector>
-
 #include <nlohmann/json.hpp>
 
-#include "io/file/bytes.hpp"
 #include "io/read/array_file.hpp"
 #include "io/read/element_type.hpp"
 

@@ -3,18 +3,10 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
-#include <cstdint>
 #include <limits>
-#include <optional>
 #include <set>
-#include <string>
-#include <string_view>
 #include <utility>
-#include <vector>
 
-#include "core/base/error.hpp"
-#include "core/base/tensor.hpp"
-#include "io/file/source.hpp"
 #include "io/read/input_formats.hpp"
 #include "io/text/text.hpp"
 

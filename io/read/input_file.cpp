@@ -1,11 +1,9 @@
 #include "io/read/input_file.hpp"
 
-#include <algorithm>
 #include <utility>
 
 #include <nlohmann/json.hpp>
 
-#include "core/base/error.hpp"
 #include "core/operator/arrays.hpp"
 #include "io/file/path.hpp"
 #include "io/read/input_formats.hpp"

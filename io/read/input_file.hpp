@@ -1,13 +1,6 @@
 // A file of any input format, and the selected array.
 #pragma once
 
-#include <memory>
-#include <optional>
-#include <string>
-#include <vector>
-
-#include "core/base/thread_pool.hpp"
-#include "io/file/source.hpp"
 #include "io/read/array_file.hpp"
 #include "io/read/csv.hpp"
 #include "io/read/json_document.hpp"

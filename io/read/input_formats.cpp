@@ -1,10 +1,8 @@
 #include "io/read/input_formats.hpp"
 
-#include <algorithm>
 #include <utility>
 
 #include "core/base/did_you_mean.hpp"
-#include "core/base/error.hpp"
 #include "io/file/path.hpp"
 #include "io/read/result_view.hpp"
 

@@ -2,19 +2,10 @@
 #pragma once
 
 #include <array>
-#include <cstdint>
-#include <memory>
-#include <string>
-#include <string_view>
-#include <vector>
 
-#include "core/base/function_ref.hpp"
-#include "core/base/thread_pool.hpp"
-#include "io/file/source.hpp"
 #include "io/read/array_file.hpp"
 #include "io/read/input_file.hpp"
 #include "io/read/number_array.hpp"
-#include "io/text/row_pieces.hpp"
 
 namespace attn::io {
 

@@ -4,7 +4,6 @@
 #include <limits>
 #include <utility>
 
-#include "core/base/error.hpp"
 #include "io/read/input_formats.hpp"
 
 namespace attn::io {

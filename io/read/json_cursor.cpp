@@ -4,7 +4,6 @@
 #include <bit>
 #include <cstdint>
 
-#include "core/base/error.hpp"
 #include "io/text/decimal.hpp"
 
 namespace attn::io {

@@ -1,11 +1,7 @@
 // A place in a JSON text, which moves from token to token.
 #pragma once
 
-#include <cstddef>
 #include <optional>
-#include <string>
-#include <string_view>
-#include <vector>
 
 #include <nlohmann/json_fwd.hpp>
 

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
-#include <vector>
 
 #include "io/text/decimal.hpp"
 

@@ -1,13 +1,10 @@
 #include "io/read/result_view.hpp"
 
-#include <algorithm>
 #include <functional>
 #include <utility>
 
 #include <nlohmann/json.hpp>
 
-#include "core/base/error.hpp"
-#include "io/file/source.hpp"
 #include "io/text/number_text.hpp"
 
 namespace attn::io {

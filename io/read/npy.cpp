@@ -1,13 +1,8 @@
 #include <algorithm>
-#include <string>
 #include <utility>
-#include <vector>
 
 #include <nlohmann/json.hpp>
 
-#include "core/base/error.hpp"
-#include "io/file/source.hpp"
-#include "io/file/zip.hpp"
 #include "io/read/input_formats.hpp"
 #include "io/read/json_document.hpp"
 #include "io/text/number_text.hpp"

@@ -1,12 +1,9 @@
 #include "io/read/input_formats.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
-#include <string>
 #include <utility>
 
-#include "core/base/error.hpp"
 #include "io/read/number_array.hpp"
 #include "io/text/number_text.hpp"
 

@@ -4,15 +4,11 @@
 #include <array>
 #include <cmath>
 #include <mutex>
-#include <string_view>
 #include <type_traits>
-#include <vector>
 
 #include <nlohmann/json.hpp>
 
-#include "core/base/error.hpp"
 #include "core/base/memory.hpp"
-#include "io/file/source.hpp"
 #include "io/read/json_document.hpp"
 #include "io/text/number_text.hpp"
 

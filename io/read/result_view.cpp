@@ -5,7 +5,6 @@
 
 #include <nlohmann/json.hpp>
 
-#include "core/base/error.hpp"
 #include "core/base/memory.hpp"
 #include "core/operator/arrays.hpp"
 #include "io/read/input_formats.hpp"

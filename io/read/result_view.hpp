@@ -4,20 +4,7 @@
 
 #include <algorithm>
 #include <array>
-#include <cstddef>
-#include <cstdint>
-#include <memory>
-#include <optional>
-#include <string>
-#include <string_view>
-#include <unordered_map>
-#include <vector>
 
-#include <nlohmann/json_fwd.hpp>
-
-#include "core/base/dtype.hpp"
-#include "core/base/tensor.hpp"
-#include "core/base/thread_pool.hpp"
 #include "io/read/input_file.hpp"
 #include "io/read/json_document.hpp"
 

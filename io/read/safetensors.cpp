@@ -6,9 +6,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "core/base/error.hpp"
 #include "io/file/path.hpp"
-#include "io/file/source.hpp"
 #include "io/read/array_file.hpp"
 #include "io/read/json_document.hpp"
 

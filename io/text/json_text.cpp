@@ -1,6 +1,5 @@
 #include "io/text/json_text.hpp"
 
-#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cmath>

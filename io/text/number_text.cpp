@@ -1,8 +1,6 @@
 #include "io/text/number_text.hpp"
 
-#include <bit>
 #include <cmath>
-#include <cstring>
 
 #include "io/text/decimal.hpp"
 

@@ -1,8 +1,6 @@
 // Byte pair encoding: characters, then merges by a priority queue, in O(n log n) for a word of n.
 #include <algorithm>
-#include <array>
 #include <queue>
-#include <utility>
 
 #include "io/text/utf8.hpp"
 #include "io/tokenizer/tokenizer_parts.hpp"

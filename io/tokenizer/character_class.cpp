@@ -1,7 +1,6 @@
 #include "io/tokenizer/pattern.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cstdio>
 #include <sstream>
 

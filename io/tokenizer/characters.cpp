@@ -3,9 +3,7 @@
 #include <utf8proc.h>
 
 #include <algorithm>
-#include <array>
 
-#include "core/base/error.hpp"
 #include "io/file/bytes.hpp"
 
 namespace attn::io {

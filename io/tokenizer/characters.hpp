@@ -1,14 +1,6 @@
 // What tokenizers know about characters.
 #pragma once
 
-#include <cstdint>
-#include <optional>
-#include <span>
-#include <string>
-#include <string_view>
-#include <vector>
-
-#include "io/text/utf8.hpp"
 #include "io/tokenizer/pattern.hpp"
 #include "io/tokenizer/setting.hpp"
 #include "io/tokenizer/tokenizer_parts.hpp"

@@ -1,11 +1,9 @@
 #include "io/tokenizer/tokenizer_parts.hpp"
 
 #include <algorithm>
-#include <utility>
 
 #include "io/file/source.hpp"
 #include "io/text/number_text.hpp"
-#include "io/text/utf8.hpp"
 #include "io/tokenizer/pattern.hpp"
 
 namespace attn::io {

@@ -2,11 +2,7 @@
 // of words: ggml-org/llama.cpp, docs and llama-vocab.cpp.
 #include <algorithm>
 #include <limits>
-#include <utility>
 
-#include <nlohmann/json.hpp>
-
-#include "core/base/error.hpp"
 #include "io/file/source.hpp"
 #include "io/tokenizer/characters.hpp"
 #include "io/tokenizer/tokenizer_parts.hpp"

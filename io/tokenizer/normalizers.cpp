@@ -1,9 +1,7 @@
 #include "io/tokenizer/tokenizer_parts.hpp"
 
 #include <algorithm>
-#include <utility>
 
-#include "io/text/utf8.hpp"
 #include "io/tokenizer/characters.hpp"
 #include "io/tokenizer/pattern.hpp"
 

@@ -3,13 +3,10 @@
 #include <algorithm>
 #include <chrono>
 #include <limits>
-#include <map>
-#include <utility>
 
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <pcre2.h>
 
-#include "core/base/error.hpp"
 #include "io/file/source.hpp"
 
 namespace attn::io {

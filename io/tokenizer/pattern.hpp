@@ -1,13 +1,6 @@
 // Regular expressions, and the splits that they make.
 #pragma once
 
-#include <cstddef>
-#include <functional>
-#include <memory>
-#include <string>
-#include <string_view>
-#include <vector>
-
 #include "io/text/utf8.hpp"
 #include "io/tokenizer/setting.hpp"
 #include "io/tokenizer/tokenizer_parts.hpp"

@@ -1,7 +1,5 @@
 #include <algorithm>
-#include <utility>
 
-#include "core/base/error.hpp"
 #include "io/file/source.hpp"
 #include "io/text/number_text.hpp"
 #include "io/tokenizer/pattern.hpp"

@@ -1,8 +1,5 @@
 #include "io/tokenizer/tokenizer_parts.hpp"
 
-#include <utility>
-
-#include "core/base/error.hpp"
 #include "io/file/source.hpp"
 
 namespace attn::io {

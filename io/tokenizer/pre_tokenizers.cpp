@@ -1,8 +1,5 @@
 #include "io/tokenizer/tokenizer_parts.hpp"
 
-#include <utility>
-
-#include "io/text/utf8.hpp"
 #include "io/tokenizer/characters.hpp"
 #include "io/tokenizer/pattern.hpp"
 

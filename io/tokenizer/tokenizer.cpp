@@ -1,14 +1,11 @@
 #include "io/tokenizer/tokenizer.hpp"
 
 #include <algorithm>
-#include <utility>
 
-#include "core/base/error.hpp"
 #include "io/file/path.hpp"
 #include "io/file/source.hpp"
 #include "io/read/gguf_header.hpp"
 #include "io/read/input_formats.hpp"
-#include "io/text/utf8.hpp"
 #include "io/tokenizer/characters.hpp"
 #include "io/tokenizer/tokenizer_parts.hpp"
 

@@ -2,11 +2,7 @@
 // by member, without a document of values.
 #include <algorithm>
 #include <cmath>
-#include <utility>
 
-#include <nlohmann/json.hpp>
-
-#include "core/base/error.hpp"
 #include "io/file/source.hpp"
 #include "io/read/json_document.hpp"
 #include "io/text/number_text.hpp"

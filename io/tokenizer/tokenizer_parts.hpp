@@ -1,17 +1,9 @@
 // The steps of a tokenizer, in the order of a text's way through them.
 #pragma once
 
-#include <array>
-#include <cstddef>
-#include <cstdint>
 #include <functional>
 #include <map>
-#include <memory>
-#include <optional>
 #include <set>
-#include <string>
-#include <string_view>
-#include <vector>
 
 #include "io/tokenizer/pieces.hpp"
 #include "io/tokenizer/setting.hpp"

@@ -2,9 +2,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <utility>
 
-#include "core/base/error.hpp"
 #include "io/file/source.hpp"
 #include "io/text/utf8.hpp"
 #include "io/tokenizer/tokenizer_parts.hpp"

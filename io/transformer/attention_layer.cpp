@@ -2,9 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <string_view>
 
-#include "core/base/error.hpp"
 #include "core/base/memory.hpp"
 #include "core/operator/rope.hpp"
 #include "core/plan/settings.hpp"

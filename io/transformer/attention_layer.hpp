@@ -1,22 +1,10 @@
 // One layer of attention: of tensors with known names, or of a block of a model with a config.
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
-#include <memory>
-#include <optional>
-#include <span>
-#include <string>
 #include <utility>
-#include <vector>
-
-#include <nlohmann/json.hpp>
 
 #include "core/layer/norm.hpp"
 #include "core/layer/weights.hpp"
-#include "core/model/block.hpp"
-#include "core/model/model.hpp"
-#include "io/model/find_layer.hpp"
 #include "io/transformer/model.hpp"
 
 namespace attn::io {

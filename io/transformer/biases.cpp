@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "core/base/error.hpp"
 #include "io/text/text.hpp"
 
 namespace attn::io {

@@ -1,10 +1,6 @@
 // Which modules of a family have a bias.
 #pragma once
 
-#include <string>
-#include <string_view>
-#include <vector>
-
 #include "io/transformer/family_row.hpp"
 #include "io/transformer/model_config.hpp"
 

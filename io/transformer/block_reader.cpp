@@ -1,9 +1,7 @@
 #include "io/transformer/block_reader.hpp"
 
 #include <cmath>
-#include <memory>
 
-#include "core/base/error.hpp"
 #include "io/file/source.hpp"
 #include "io/model/find_layer.hpp"
 #include "io/text/text.hpp"

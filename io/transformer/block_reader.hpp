@@ -1,14 +1,8 @@
 // One block of a model, from its family's row, its config and its tensors.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
-#include <optional>
-#include <string>
-#include <string_view>
-#include <vector>
 
-#include "core/model/block.hpp"
 #include "io/transformer/family_row.hpp"
 #include "io/transformer/model_config.hpp"
 #include "io/transformer/tensor_set.hpp"

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <iterator>
 
-#include "core/base/error.hpp"
 #include "io/file/source.hpp"
 
 namespace attn::io {

@@ -1,10 +1,8 @@
 #include "io/transformer/model.hpp"
 
 #include <algorithm>
-#include <set>
 #include <utility>
 
-#include "core/base/error.hpp"
 #include "io/file/source.hpp"
 #include "io/text/text.hpp"
 

@@ -1,20 +1,9 @@
 // Models: their files and configs, and the interface for commands.
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
-#include <memory>
-#include <optional>
-#include <string>
-#include <string_view>
-#include <vector>
-
-#include <nlohmann/json.hpp>
-
 #include "core/model/model.hpp"
 #include "io/model/find_layer.hpp"
 #include "io/model/loaded_models.hpp"
-#include "io/read/array_file.hpp"
 #include "io/transformer/block_reader.hpp"
 #include "io/transformer/family_row.hpp"
 #include "io/transformer/model_config.hpp"

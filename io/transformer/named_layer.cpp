@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <unordered_set>
 
-#include "core/base/error.hpp"
 #include "io/model/families.hpp"
 #include "io/transformer/tensor_set.hpp"
 

@@ -1,7 +1,6 @@
 #include <filesystem>
 #include <utility>
 
-#include "core/base/error.hpp"
 #include "io/file/bytes.hpp"
 #include "io/file/path.hpp"
 #include "io/file/source.hpp"

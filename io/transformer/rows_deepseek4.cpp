@@ -1,7 +1,5 @@
 // DeepSeek V4: streams with hyper-connections, and attention to compressed keys.
-#include <array>
 #include <cmath>
-#include <string>
 #include <utility>
 
 #include "io/transformer/model_config.hpp"

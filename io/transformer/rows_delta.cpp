@@ -1,9 +1,7 @@
 // Gated delta rules between layers of attention: Qwen3-Next, Qwen3.5, OLMo, Kimi and Ling hybrids.
 #include <algorithm>
 #include <cmath>
-#include <string>
 #include <utility>
-#include <vector>
 
 #include "io/transformer/model_config.hpp"
 #include "io/transformer/shared_rows.hpp"

@@ -4,10 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
-#include <memory>
-#include <string>
 #include <utility>
-#include <vector>
 
 #include "core/model/attention_part.hpp"
 #include "io/text/text.hpp"

@@ -2,12 +2,9 @@
 // encoder and a text decoder. wav2vec 2.0 and related models: audio encoders, with a convolution
 // for positions.
 #include <cmath>
-#include <string>
 #include <utility>
-#include <vector>
 
 #include "core/model/attention_part.hpp"
-#include "core/model/stages.hpp"
 #include "io/transformer/model_config.hpp"
 #include "io/transformer/shared_rows.hpp"
 

@@ -2,7 +2,6 @@
 // of the width. NanoChat, whose norms have no weights. T5Gemma 1 and 2: encoders and decoders made
 // of Gemma's blocks. Gemma 3n and 4: layers share keys and values, and have inputs of their own.
 #include <cmath>
-#include <string>
 #include <utility>
 
 #include "io/transformer/model_config.hpp"

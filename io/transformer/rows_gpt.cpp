@@ -3,7 +3,6 @@
 // 2108.12409): Bloom, Falcon, MPT, OPT, BioGPT, XGLM. A constant for all keys of a query has no
 // effect, so ALiBi's term is the slope times the key's position itself.
 #include <cmath>
-#include <cstdint>
 
 #include "core/base/low_precision.hpp"
 #include "core/operator/rope.hpp"

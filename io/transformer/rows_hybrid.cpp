@@ -3,7 +3,6 @@
 // computed: layers before the first of them are.
 #include <algorithm>
 #include <cmath>
-#include <string>
 #include <utility>
 
 #include "io/transformer/model_config.hpp"

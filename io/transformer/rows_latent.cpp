@@ -1,7 +1,6 @@
 // DeepSeek and related models: latent attention, and experts behind a router with groups.
 #include <algorithm>
 #include <cmath>
-#include <string>
 
 #include "io/transformer/model_config.hpp"
 #include "io/transformer/shared_rows.hpp"

@@ -1,6 +1,5 @@
 // Rotary decoders with LayerNorms: Phi, StableLM, StarCoder 2, Persimmon, Nemotron, OLMo and DBRX;
 // and Cohere's, in which both parts take the same normed states and neighbouring columns turn.
-#include <memory>
 #include <utility>
 
 #include "io/transformer/shared_rows.hpp"

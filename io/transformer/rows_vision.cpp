@@ -1,6 +1,5 @@
 // Image models: encoders of patches of an image, or of a spectrogram.
 #include <cmath>
-#include <memory>
 #include <numbers>
 #include <utility>
 

@@ -2,10 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <memory>
 #include <utility>
-
-#include "core/base/error.hpp"
 
 namespace attn::io {
 namespace {

@@ -2,10 +2,6 @@
 #pragma once
 
 #include <array>
-#include <functional>
-#include <optional>
-#include <string>
-#include <vector>
 
 #include "core/model/products.hpp"
 #include "core/model/stages.hpp"

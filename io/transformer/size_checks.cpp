@@ -1,6 +1,5 @@
 #include "io/transformer/block_reader.hpp"
 
-#include "core/base/error.hpp"
 #include "core/model/model.hpp"
 
 namespace attn::io {

@@ -4,13 +4,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
-#include <set>
-#include <span>
-#include <string>
-#include <string_view>
-#include <vector>
 
-#include "core/base/error.hpp"
 #include "core/model/parameter.hpp"
 #include "io/read/array_file.hpp"
 #include "io/transformer/biases.hpp"

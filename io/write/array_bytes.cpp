@@ -5,7 +5,6 @@
 #include <exception>
 #include <thread>
 #include <type_traits>
-#include <utility>
 
 #include "core/base/error.hpp"
 #include "core/base/low_precision.hpp"

@@ -1,11 +1,6 @@
 // NumPy's npy, one array; npz, a zip file of npy files with the config as metadata; and
 // safetensors, whose header holds the rest of the result.
 #include <algorithm>
-#include <array>
-#include <span>
-#include <string_view>
-#include <utility>
-#include <vector>
 
 #include "core/base/error.hpp"
 #include "io/file/zip.hpp"

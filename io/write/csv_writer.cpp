@@ -1,9 +1,5 @@
 // A result's array as CSV or TSV: one line per row of the last axis, after its label.
 #include <algorithm>
-#include <span>
-#include <string>
-#include <utility>
-#include <vector>
 
 #include "core/base/error.hpp"
 #include "io/file/source.hpp"

@@ -2,14 +2,7 @@
 // Verilog's $readmemh (IEEE 1364-2005, 17.2.9): hexadecimal digits, comments, and addresses after
 // '@'.
 #include <algorithm>
-#include <array>
-#include <bit>
 #include <cmath>
-#include <cstdint>
-#include <limits>
-#include <string>
-#include <string_view>
-#include <vector>
 
 #include "core/base/error.hpp"
 #include "io/file/source.hpp"

@@ -1,7 +1,5 @@
 // A result as JSON. Numbers are converted directly to text: nlohmann_json would print a float32 as
 // a float64, with 17 digits.
-#include <string>
-#include <vector>
 
 #include "io/write/output_formats.hpp"
 #include "io/write/row_text.hpp"

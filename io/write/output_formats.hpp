@@ -2,10 +2,7 @@
 // separate file.
 #pragma once
 
-#include <array>
 #include <initializer_list>
-#include <span>
-#include <string_view>
 
 #include "io/write/array_bytes.hpp"
 #include "io/write/report.hpp"

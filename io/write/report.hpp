@@ -2,20 +2,10 @@
 // the table of them.
 #pragma once
 
-#include <cstddef>
-#include <functional>
 #include <limits>
-#include <optional>
-#include <span>
-#include <string>
-#include <string_view>
 #include <utility>
-#include <vector>
 
-#include "core/base/named_array.hpp"
 #include "core/base/names.hpp"
-#include "core/base/thread_pool.hpp"
-#include "io/file/output.hpp"
 #include "io/write/array_bytes.hpp"
 
 namespace attn::io {

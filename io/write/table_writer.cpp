@@ -1,12 +1,7 @@
 // Arrays as aligned columns with token labels, for people.
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <map>
-#include <optional>
-#include <string>
-#include <string_view>
-#include <utility>
 
 #include "io/text/number_text.hpp"
 #include "io/text/text.hpp"

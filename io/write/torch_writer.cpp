@@ -3,7 +3,6 @@
 // data/golden/torch_print.json.
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include "io/text/number_text.hpp"
 #include "io/write/output_formats.hpp"
