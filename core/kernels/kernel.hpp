@@ -1,9 +1,9 @@
 // The interface of the fused kernels: plain structs and a table of entry points.
 //
-// Files compiled for wider instruction sets include this file, entries.hpp and draws.hpp, and
-// nothing else but their own includes: the linker could keep the wide version of an inline function
-// shared with other files, which would crash an older processor. So this file has no functions and
-// no library types.
+// Files compiled for wider instruction sets include this file, entries.hpp and one vector header,
+// and nothing else but this header's own include: the linker could keep the wide version of an
+// inline function shared with other files, which would crash an older processor. So this file has
+// no functions and no library types.
 #pragma once
 
 #include <cstddef>
