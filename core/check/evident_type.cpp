@@ -25,11 +25,11 @@ bool is_telling(double x, const PrecisionRow& type) {
 struct Evidence {
     enum Kind : std::size_t {
         other,    ///< it is not a number of the type
-        telling,  ///< it is one that others hardly are by chance
-        copy,     ///< so is the expected one as it is stored
-        alike,    ///< a number such as 0 and 131, where one is expected in this type
-        unlike,   ///< where it is not
-        far,      ///< such a number that is wrong
+        telling,  ///< it is one that other types rarely have by chance
+        copy,     ///< the same, but the stored expected number is one as well
+        alike,    ///< a short number such as 0 or 131, and the rounded truth is short, too
+        unlike,   ///< a short number where the rounded truth is not
+        far,      ///< a short number that is wrong
         nothing
     };
 };
@@ -49,7 +49,7 @@ Evidence::Kind evidence_of(const JudgedElement& x, const PrecisionRow& stored,
     // 256 are whole, and weights below 3e-8 are 0 in float16.
     const double rounded = type.round(x.truth);
     if (is_telling(rounded, type)) return unlike;
-    // One number in place of all is no rounding, unless it is that of each.
+    // A constant is evidence only where each expected number rounds to it.
     if (are_flat) return x.theirs == rounded ? alike : far;
     const double spacing = std::max(type.least, std::ldexp(2 * type.unit, std::ilogb(x.truth)));
     return std::abs(x.theirs - x.truth) <= 2 * spacing ? alike : far;

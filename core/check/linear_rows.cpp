@@ -190,9 +190,9 @@ void Candidate::linear_weights_of(QueryRow& q) {
     }
 }
 
-/// The recurrence up to a token, the variance of the errors of a program that rounds every step, or
-/// each step of a chunk, and what such a program makes: where a step changes a state by a few
-/// units in the last place, roundings are alike for many steps.
+/// The state after a token: exact, as a program computes it that rounds every step, and the
+/// variance of its error if roundings are independent. A step that changes a state by few units in
+/// the last place rounds it in the same direction many times in a row.
 struct Candidate::NoisyState {
     std::size_t done = 0;
     std::vector<double> state, rounded;  ///< (d_k, d_v)
@@ -261,7 +261,7 @@ void Candidate::step_noise(NoisyState& made, const RowsView& keys, const RowsVie
             const double product = key * update[j];
             x[j] += product;
             y[j] = round(y[j] + round(key * rounded[j]));
-            // Of what is as large as 2^n, u 2^n; here of no less.
+            // u |x| is at least half a unit in the last place of x, and needs no branch.
             const double of_product = std::max(unit * std::abs(product), least),
                          of_sum = std::max(unit * std::abs(x[j]), least);
             of_x[j] = kept * of_x[j] + of_other * of_held[j] + of_key * own[j] +

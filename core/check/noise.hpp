@@ -1,5 +1,5 @@
-// How large the errors of a right program in bfloat16 or float16 are expected to be. Their bounds
-// hold for the worst case, and hold many wrong programs, too.
+// How large the errors of a right program in bfloat16 or float16 usually are: the bounds for the
+// worst case also admit many wrong programs.
 #pragma once
 
 #include <algorithm>
@@ -17,14 +17,14 @@ inline double square(double x) {
     return x * x;
 }
 
-/// Half a unit in the last place of a number in the type, which is finite.
+/// Half a unit in the last place of x in the type; x must be finite.
 inline double half_unit_of_finite(const PrecisionRow& type, double x) {
     constexpr std::uint64_t exponent_bits = 0x7ff0000000000000U;
     const double power = std::bit_cast<double>(std::bit_cast<std::uint64_t>(x) & exponent_bits);
     return std::max(type.unit * power, type.least / 2);
 }
 
-/// 0 of one that is 0 or not finite.
+/// The same; 0 if x is 0 or not finite.
 inline double half_unit(const PrecisionRow& type, double x) {
     return x == 0 || !std::isfinite(x) ? 0 : half_unit_of_finite(type, x);
 }
@@ -32,6 +32,8 @@ inline double half_unit(const PrecisionRow& type, double x) {
 inline double square_of_half(const PrecisionRow& type, double x) {
     return square(half_unit(type, x));
 }
+
+inline constexpr double of_float32_sums = 0x1p-20;
 
 /// What a variance has: later ones have what earlier ones have, and cost more.
 enum class NoiseDetail {
@@ -63,11 +65,11 @@ struct Noise {
 /// A key with a weight, or the sink, whose value is 0, and what moves its weight.
 struct NoisyKey {
     std::size_t key;
-    std::int64_t cell;                ///< of keys whose scores are equal to rounding
-    double p;                         ///< the weight
-    double weight;                    ///< the most that it may be off itself
-    double score;                     ///< by the roundings of its own score
-    double factor = 0;                ///< of the square of an error of the product of query and key
+    std::int64_t cell;  ///< of keys whose scores are equal to rounding
+    double p;           ///< the weight
+    double weight;      ///< the error of rounding the weight itself
+    double score;       ///< the weight's change by the roundings of its score
+    double factor = 0;  ///< the square of its derivative by the product of query and key
     double of_query = 0, of_key = 0;  ///< variances from the roundings of these
 };
 
@@ -76,7 +78,7 @@ struct NoisyRow {
     std::vector<NoisyKey> keys;    ///< in the order of their cells
     std::vector<double> of_query;  ///< variances of the query's elements
     double slope_error = 0;        ///< of ALiBi
-    bool is_known = true;          ///< weights cannot become any others
+    bool is_known = true;          ///< false: errors of scores are too large for this estimate
 
     bool ends_cell(std::size_t i) const {
         return i + 1 == keys.size() || keys[i + 1].cell != keys[i].cell;

@@ -6,7 +6,7 @@
 namespace attn {
 namespace {
 
-/// What a number for each key, with errors that are alike in a cell, adds up to.
+/// Sums over keys of one number each, with errors that are equal within a cell or independent.
 struct SumsOfCells {
     std::vector<double> of_cell;  ///< for each key
     double together = 0, apart = 0;
@@ -25,7 +25,7 @@ struct SumsOfCells {
         }
     }
     double larger() const { return std::max(together, apart); }
-    /// Of the i-th key's own number x, less the share p of all.
+    /// The square of the i-th key's number x less p times the sum of all, in either case.
     double less_share(std::size_t i, double x, double p) const {
         return std::max(square(x - p * of_cell[i]) + square(p) * (together - square(of_cell[i])),
                         square(x - p * x) + square(p) * (apart - square(x)));
@@ -34,7 +34,7 @@ struct SumsOfCells {
 
 }  // namespace
 
-/// The sum over the keys of the weight times what an element of the query changes of the score.
+/// The derivative of the logsumexp by each element of the query.
 std::vector<double> Candidate::mean_key(const NoisyRow& noisy, const RowsView& keys) const {
     std::vector<double> mean(keys.columns, 0);
     for (const NoisyKey& one : noisy.keys)
@@ -49,7 +49,7 @@ std::vector<double> Candidate::weight_variance(const QueryRow& q, NoiseDetail de
     const std::vector<double>& weight = q.weight.value;
     std::vector<double> variance(weight.size());
     for (std::size_t k = 0; k < weight.size(); ++k) {
-        // One that programs may have lost; or its sum is rounded separately.
+        // Programs may flush it to 0; otherwise the sum that it is divided by is rounded.
         const bool is_lost = weight[k] <= model_.least_power();
         variance[k] =
             square_of_half(type, weight[k]) + square(is_lost ? weight[k] : type.unit * weight[k]);
@@ -104,7 +104,8 @@ void Candidate::add_noise_of_weights(ArrayId array, const RowPlace& at, NoiseDet
     }
     for (std::size_t k = 0; k < plan_.kv_len; ++k) {
         const double h = half_unit(type, mean[k]);
-        // The sum and the mean are rounded.
+        // The mean is rounded; so is the sum, whose half unit divided by their number may be
+        // larger.
         noise_.add(k, h, (variance[k] + 3 * square(h)) / 2);
     }
 }
@@ -146,12 +147,11 @@ struct Candidate::ProjectedColumns {
     std::vector<BoundedRows> rounded;  ///< twice the variance of rounding the values
 };
 
-/// What moves a weight moves all columns of a head at once, so that it is followed to the result:
-/// for large results that is too much work for each column and row, and blocks of rows take
-/// different columns.
+/// An error of a weight changes all columns of a head together, so that it is propagated through
+/// the projection. Of large results each block of rows does this for different columns only.
 const Candidate::ProjectedColumns& Candidate::projected_columns(const RowPlace& at) {
     const PrecisionRow& type = row_of(shared_.arithmetic());
-    constexpr std::size_t column_limit = 64, work_limit = std::size_t{1} << 24U;
+    constexpr std::size_t column_limit = 64, work_limit = std::size_t{1} << 26U;
     const std::size_t d = plan_.d_v, d_out = plan_.d_out,
                       work = plan_.batch * plan_.rows * plan_.heads * plan_.kv_len * d_out,
                       blocks = work <= work_limit ? 1 : (d_out + column_limit - 1) / column_limit,
@@ -212,7 +212,7 @@ void Candidate::add_noise_of_output_projection(const RowPlace& at, NoiseDetail d
             }
             // Numerators or the normaliser may be rounded separately.
             of_head[i] += square(type.unit) * std::max(apart, square(output[i]));
-            floor = std::max(floor, 0x1p-20 * sizes);
+            floor = std::max(floor, of_float32_sums * sizes);
             result[i] += output[i];
         }
         if (detail != NoiseDetail::storing && !is_linear_) {

@@ -10,7 +10,7 @@
 namespace attn {
 namespace {
 
-/// Signs in which a query's elements may be off.
+/// Random sign vectors for the errors of a query's elements.
 constexpr std::size_t probe_count = 8;
 
 std::uint64_t random_bits(std::uint64_t seed) {  // SplitMix64
@@ -30,9 +30,12 @@ bool Candidate::has_noise(const Evaluator& evaluator, const Conventions& c, Arra
     const Problem& problem = evaluator.problem();
     const Precision type = evaluator.arithmetic();
     if ((type != Precision::float16 && type != Precision::bfloat16) || c.drops ||
-        problem.input_norm || problem.query_norm || problem.key_norm || problem.plan.config.qk_norm)
+        problem.input_norm || problem.query_norm || problem.key_norm)
         return false;
+    // In linear attention the roundings of normalised queries and keys are among those of its
+    // steps.
     if (problem.plan.config.rule) return outputs.has(array);
+    if (problem.plan.config.qk_norm) return false;
     return (outputs.has(array) || of_softmax.has(array)) && c.axis == SoftmaxAxis::keys &&
            c.blocking == Blocking::before;
 }
@@ -84,11 +87,13 @@ void Candidate::add_noise_of_head(const RowPlace& at, std::size_t head, bool joi
     noise_.floor = std::max(noise_.floor, floor);
 }
 
-/// Of sums in float32.
+/// Of sums in float32, and of subnormal numbers, which programs may take as 0.
 double Candidate::floor_of(const QueryRow& q, const RowsView& values) {
-    constexpr double of_float32_sums = 0x1p-20;
+    const PrecisionRow& type = row_of(shared_.arithmetic());
+    const double normal =
+        shared_.arithmetic() == Precision::float16 ? 0 : type.least / (2 * type.unit);
+    if (is_linear_) return normal * static_cast<double>(plan_.d_k);
     double most = 0;
-    if (is_linear_) return 0;
     std::vector<double>& largest =
         largest_value_[q.at.batch * plan_.kv_heads + kv_head_of(q.at.head)];
     if (largest.empty())
@@ -98,7 +103,7 @@ double Candidate::floor_of(const QueryRow& q, const RowsView& values) {
                                 [](double a, double b) { return std::max(a, std::abs(b)); }));
     for (std::size_t k = 0; k < values.rows; ++k)
         if (q.weight.value[k] > 0) most = std::max(most, largest[k]);
-    return of_float32_sums * most;
+    return std::max(of_float32_sums * most, normal);
 }
 
 /// The weights of values that are projected and stored. Those of equal tokens are equal, and so are
@@ -127,7 +132,7 @@ void Candidate::add_noise_of_values(const QueryRow& q, const RowsView& values, d
             variance[i] += square(weight[k] * half_unit(type, values.at(k)[i]));
 }
 
-/// Without `of_query` and `of_key` of its keys, which have the most work.
+/// Without `of_query` and `of_key` of its keys, which cost the most.
 NoisyRow Candidate::noisy_scores(const QueryRow& q) const {
     const PrecisionRow& type = row_of(shared_.arithmetic());
     const double u = type.unit, scale = c_.scale, cap = c_.softcap;

@@ -173,7 +173,7 @@ NoiseFit noise_fit(const Evaluator& evaluator, const Conventions& conventions,
     }
     const bool is_outside = first.offset != std::numeric_limits<std::size_t>::max();
     if (fit.fits && is_outside) {
-        fit.most = largest.multiple;
+        fit.most = first.multiple;
         fit.is_element = true;
     }
     fit.fits = fit.fits && !is_outside;

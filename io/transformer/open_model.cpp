@@ -99,8 +99,9 @@ ModelFolder open_model_folder(const std::string& path,
     files.config_place = config_path.value_or(path_beside(file, "config.json"));
     if (!config_path && !path_exists(files.config_place)) {
         const InputFile input = open_input_file(file, nullptr, access);
-        if (const std::string schema = schema_of(input); !schema.empty() || !input.arrays)
-            throw Error(ErrorKind::usage, input.place,
+        if (const std::string schema = schema_of(input);
+            !schema.empty() || (!input.arrays && !input.document))
+            throw Error(ErrorKind::input, input.place,
                         schema.empty() ? "holds no tensors" : "is of schema " + shortened(schema),
                         "; expected a model: its folder, or its file of tensors");
         throw Error(ErrorKind::io, files.config_place,
