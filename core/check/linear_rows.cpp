@@ -290,23 +290,25 @@ void Candidate::add_noise_of_states(const QueryRow& q, double* variance) {
     }
     while (made->done < token + 1) step_noise(*made, keys, values, index);
     std::vector<double> reader(query.value, query.value + d_k), drift(d_v, 0);
+    const double least = type.least / 2;
     for (std::size_t i = 0; i < d_k; ++i) {
-        // The query may be multiplied by the scale first.
-        const double r = reader[i], of_query = square_of_half(type, r) + square(type.unit * r),
-                     scale = square(c_.scale);
+        reader[i] *= c_.scale;
+        // The query may be multiplied by the scale first, and its products with the state stored.
+        const double r = reader[i], of_query = square_of_half(type, r) + square(type.unit * r);
         const auto [x, y, of_x] = made->row(i, d_v);
         for (std::size_t j = 0; j < d_v; ++j) {
             drift[j] += r * (y[j] - x[j]);
-            variance[j] += scale * (square(r) * of_x[j] + of_query * square(x[j]));
+            variance[j] += square(r) * of_x[j] + of_query * square(x[j]) + square(least);
         }
     }
     for (std::size_t j = 0; j < d_v; ++j)
-        if (std::isfinite(drift[j])) variance[j] += square(c_.scale * drift[j]);
+        if (std::isfinite(drift[j])) variance[j] += square(drift[j]);
     // Chunks round the products of queries and keys.
     for (std::size_t s = token + 1; s-- > 0;) {
-        const double product = c_.scale * type.unit * inner_product(reader.data(), keys.at(s), d_k);
+        const double product = inner_product(reader.data(), keys.at(s), d_k),
+                     error = std::max(type.unit * std::abs(product), least);
         const double* const update = &made->update[s * d_v];
-        for (std::size_t j = 0; j < d_v; ++j) variance[j] += square(product * update[j]);
+        for (std::size_t j = 0; j < d_v; ++j) variance[j] += square(error * update[j]);
         for (std::size_t i = 0; i < d_k; ++i) reader[i] *= made->decay_at(s, i);
     }
 }
