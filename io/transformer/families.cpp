@@ -61,7 +61,7 @@ std::string_view name_in(std::string_view line) {
 }
 
 /// The member of `to` under its own name.
-#define OF(member) Field(#member, to.member)
+#define FIELD(member) Field(#member, to.member)
 
 class FamilyTable {
 public:
@@ -73,30 +73,33 @@ public:
 
 private:
     void read_row(const json& members, FamilyRow& to) {
-        read_members(members, OF(part), OF(prefix), OF(layer), OF(ids), OF(positions), OF(segments),
-                     OF(embedding_norm), OF(embedding_projection), OF(final_norm), OF(head),
-                     OF(eps), OF(attention_norm), OF(attention_post_norm), OF(attention_sum_norm),
-                     OF(ffn_norm), OF(ffn_post_norm), OF(ffn_sum_norm), OF(query_norm),
-                     OF(key_norm), OF(activation), OF(activation_name), OF(passed), OF(required),
-                     OF(cross), OF(cross_norm), OF(cross_post_norm), OF(cross_sum_norm),
-                     OF(layers_key), OF(heads_key), OF(kv_heads_key), OF(vocabulary_key),
-                     OF(positions_key), OF(inner_key), OF(always_ties), OF(rms), OF(norm_plus_one),
-                     OF(norm_has_weight), OF(ffn_shares_norm), OF(in_out), OF(norms_whole),
-                     OF(norms_after_rotation), OF(causal), OF(order), OF(joined), OF(rotary),
-                     OF(windowed), OF(ffn_joined), OF(layer_types), OF(ignored), OF(inputs),
-                     OF(other_ids), OF(other_prefixes), OF(adjust_model), OF(adjust),
-                     OF(make_block), OF(has_experts), OF(layer_rule), OF(layer_name),
-                     OF(adjust_row), OF(kv_heads), OF(inner_width), OF(make_mixer),
-                     OF(make_block_ffn), OF(attention), OF(ffn), OF(experts), OF(other_experts),
-                     OF(eps_value), OF(window_pattern), OF(decoder), OF(other_names));
+        read_members(
+            members, FIELD(part), FIELD(prefix), FIELD(layer), FIELD(ids), FIELD(positions),
+            FIELD(segments), FIELD(embedding_norm), FIELD(embedding_projection), FIELD(final_norm),
+            FIELD(head), FIELD(eps), FIELD(attention_norm), FIELD(attention_post_norm),
+            FIELD(attention_sum_norm), FIELD(ffn_norm), FIELD(ffn_post_norm), FIELD(ffn_sum_norm),
+            FIELD(query_norm), FIELD(key_norm), FIELD(activation), FIELD(activation_name),
+            FIELD(passed), FIELD(required), FIELD(cross), FIELD(cross_norm), FIELD(cross_post_norm),
+            FIELD(cross_sum_norm), FIELD(layers_key), FIELD(heads_key), FIELD(kv_heads_key),
+            FIELD(vocabulary_key), FIELD(positions_key), FIELD(inner_key), FIELD(always_ties),
+            FIELD(rms), FIELD(norm_plus_one), FIELD(norm_has_weight), FIELD(ffn_shares_norm),
+            FIELD(in_out), FIELD(norms_whole), FIELD(norms_after_rotation), FIELD(causal),
+            FIELD(order), FIELD(joined), FIELD(rotary), FIELD(windowed), FIELD(ffn_joined),
+            FIELD(layer_types), FIELD(ignored), FIELD(inputs), FIELD(other_ids),
+            FIELD(other_prefixes), FIELD(adjust_model), FIELD(adjust), FIELD(make_block),
+            FIELD(has_experts), FIELD(layer_rule), FIELD(layer_name), FIELD(adjust_row),
+            FIELD(kv_heads), FIELD(inner_width), FIELD(make_mixer), FIELD(make_block_ffn),
+            FIELD(attention), FIELD(ffn), FIELD(experts), FIELD(other_experts), FIELD(eps_value),
+            FIELD(window_pattern), FIELD(decoder), FIELD(other_names));
     }
 
     void read_experts(const json& members, ExpertNames& to) {
-        read_members(members, OF(module), OF(router), OF(stacked_gate_up), OF(stacked_down),
-                     OF(shared), OF(shared_gate), OF(count), OF(chosen), OF(normalise_key),
-                     OF(shared_count), OF(choice_bias), OF(factor), OF(has_letters),
-                     OF(stacked_in_out), OF(normalise), OF(stacked_by_shape), OF(stacked_joined),
-                     OF(scores), OF(sum_eps), OF(least_in_group));
+        read_members(members, FIELD(module), FIELD(router), FIELD(stacked_gate_up),
+                     FIELD(stacked_down), FIELD(shared), FIELD(shared_gate), FIELD(count),
+                     FIELD(chosen), FIELD(normalise_key), FIELD(shared_count), FIELD(choice_bias),
+                     FIELD(factor), FIELD(has_letters), FIELD(stacked_in_out), FIELD(normalise),
+                     FIELD(stacked_by_shape), FIELD(stacked_joined), FIELD(scores), FIELD(sum_eps),
+                     FIELD(least_in_group));
     }
 
     static std::string_view line_of(std::string_view name) {
@@ -197,7 +200,7 @@ private:
     std::map<std::string_view, FamilyRow> rows_;
 };
 
-#undef OF
+#undef FIELD
 
 bool is_type(std::string_view name) {
     return name.find(' ') == std::string_view::npos;
