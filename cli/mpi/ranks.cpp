@@ -32,9 +32,7 @@ void check_request(const Request& request) {
                     "expected one process, or attn batch");
     const bool is_binary = request.format->name == "npy" || request.format->name == "safetensors";
     if (!is_binary || request.output == "-")
-        refuse("output",
-               "ranks write their rows into one file; expected -o FILE.npy or "
-               "FILE.safetensors");
+        refuse("output", "ranks write one file together; expected -o FILE.npy or .safetensors");
     for (const char* key : {"store", "heatmap", "plot", "save_weights", "head", "dry_run"})
         if (request.has(key))
             refuse(key,
