@@ -199,6 +199,13 @@ struct Candidate::NoisyState {
     std::vector<double> variance;        ///< twice of that, where roundings are independent
     std::vector<double> update, decay;   ///< (tokens, d_v), (tokens, columns)
     std::size_t columns = 1;             ///< of decays: 1 or d_k
+    std::size_t first = 0, stride = 1;   ///< here d_v are these of the columns of values
+
+    std::vector<double> taken(const double* from, std::size_t d_v) const {
+        std::vector<double> some;
+        for (std::size_t j = 0; j < d_v / stride; ++j) some.push_back(from[first + j * stride]);
+        return some;
+    }
 
     std::array<double*, 3> row(std::size_t i, std::size_t d_v) {
         return {&state[i * d_v], &rounded[i * d_v], &variance[i * d_v]};
@@ -212,8 +219,10 @@ void Candidate::step_noise(NoisyState& made, const RowsView& keys, const RowsVie
                            std::size_t index) const {
     const PrecisionRow& type = row_of(shared_.arithmetic());
     const HeadGates gates(problem_, index, keys.rows);
-    const std::size_t t = made.done++, d_k = keys.columns, d_v = values.columns;
-    const double *const k = keys.at(t), *const v = values.at(t);
+    const std::size_t t = made.done++, d_k = keys.columns;
+    const double* const k = keys.at(t);
+    const std::vector<double> v = made.taken(values.at(t), values.columns);
+    const std::size_t d_v = v.size();
     const bool corrects = gates.beta != nullptr;
     const double rate = gates.rate(t);
     // To the nearest number with as many digits, without a branch: Dekker 1971, "A floating-point
@@ -241,7 +250,7 @@ void Candidate::step_noise(NoisyState& made, const RowsView& keys, const RowsVie
             of_products[j] += square(type.unit * key * x[j]);
         }
     }
-    std::vector<double> update(v, v + d_v), rounded(d_v), own(d_v, 0);
+    std::vector<double> update = v, rounded(d_v), own(d_v, 0);
     for (std::size_t j = 0; j < d_v; ++j) {
         rounded[j] = round(v[j]);
         if (!corrects) continue;
@@ -270,26 +279,41 @@ void Candidate::step_noise(NoisyState& made, const RowsView& keys, const RowsVie
     }
 }
 
+/// Without an output projection, of some rows and columns, others in each head: all of them would
+/// cost three times as much as the outputs do. The variance of the rest is infinite.
 void Candidate::add_noise_of_states(const QueryRow& q, double* variance) {
     const PrecisionRow& type = row_of(shared_.arithmetic());
     const std::size_t kv_head = kv_head_of(q.at.head), token = plan_.first_query + q.at.row,
                       index = q.at.batch * plan_.kv_heads + kv_head;
     const RowsView keys = joined(Tensor::key, q.at.batch, kv_head),
                    values = joined(Tensor::value, q.at.batch, kv_head), query = query_of(q.at);
-    const std::size_t d_k = keys.columns, d_v = values.columns, size = d_k * d_v;
+    const std::size_t d_k = keys.columns, all = values.columns;
+    constexpr std::size_t enough_rows = 64, enough_columns = 16;
+    if (!projects_out() &&
+        (plan_.rows - 1 - q.at.row) % std::max<std::size_t>(1, plan_.rows / enough_rows) != 0) {
+        std::fill_n(variance, all, HUGE_VAL);
+        return;
+    }
     noisy_states_.resize(plan_.batch * plan_.kv_heads);
     std::shared_ptr<NoisyState>& made = noisy_states_[index];
     if (!made || made->done > token + 1) {
         made = std::make_shared<NoisyState>();
         made->columns = problem_.recurrence.decay_columns;
-        made->state.assign(size, 0);
-        made->variance = made->state;
+        made->stride = projects_out() ? 1 : std::max<std::size_t>(1, all / enough_columns);
+        made->first = index % made->stride;
         const std::vector<double>& past = problem_.recurrence.past_state;
-        if (!past.empty()) std::copy_n(past.data() + index * size, size, made->state.data());
-        for (const double x : made->state) made->rounded.push_back(type.round(x));
+        const std::vector<double> zeros(all, 0);
+        for (std::size_t i = 0; i < d_k; ++i)
+            for (const double x : made->taken(
+                     past.empty() ? zeros.data() : past.data() + (index * d_k + i) * all, all)) {
+                made->state.push_back(x);
+                made->rounded.push_back(type.round(x));
+            }
+        made->variance.assign(made->state.size(), 0);
     }
     while (made->done < token + 1) step_noise(*made, keys, values, index);
-    std::vector<double> reader(query.value, query.value + d_k), drift(d_v, 0);
+    const std::size_t d_v = made->state.size() / d_k;
+    std::vector<double> reader(query.value, query.value + d_k), drift(d_v, 0), sum(d_v, 0);
     const double least = type.least / 2;
     for (std::size_t i = 0; i < d_k; ++i) {
         reader[i] *= c_.scale;
@@ -298,19 +322,23 @@ void Candidate::add_noise_of_states(const QueryRow& q, double* variance) {
         const auto [x, y, of_x] = made->row(i, d_v);
         for (std::size_t j = 0; j < d_v; ++j) {
             drift[j] += r * (y[j] - x[j]);
-            variance[j] += square(r) * of_x[j] + of_query * square(x[j]) + square(least);
+            sum[j] += square(r) * of_x[j] + of_query * square(x[j]) + square(least);
         }
     }
-    for (std::size_t j = 0; j < d_v; ++j)
-        if (std::isfinite(drift[j])) variance[j] += square(drift[j]);
     // Chunks round the products of queries and keys.
     for (std::size_t s = token + 1; s-- > 0;) {
         const double product = inner_product(reader.data(), keys.at(s), d_k),
                      error = std::max(type.unit * std::abs(product), least);
         const double* const update = &made->update[s * d_v];
-        for (std::size_t j = 0; j < d_v; ++j) variance[j] += square(error * update[j]);
+        for (std::size_t j = 0; j < d_v; ++j) sum[j] += square(error * update[j]);
         for (std::size_t i = 0; i < d_k; ++i) reader[i] *= made->decay_at(s, i);
     }
+    std::vector<double> known(all, HUGE_VAL);
+    for (std::size_t j = 0; j < d_v; ++j) {
+        const std::size_t at = made->first + j * made->stride;
+        known[at] = variance[at] + sum[j] + (std::isfinite(drift[j]) ? square(drift[j]) : 0);
+    }
+    std::copy(known.begin(), known.end(), variance);
 }
 
 /// states: (d_k, d_v) of a token as one row; present_state: one row of it.

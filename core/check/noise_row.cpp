@@ -82,8 +82,9 @@ void Candidate::add_noise_of_head(const RowPlace& at, std::size_t head, bool joi
             add_noise_of_values(q, values, variance.data());
     }
     for (std::size_t i = 0; i < o.size(); ++i)
-        noise_.add(joins ? joined_column(head, i) : i, half_unit(type, o[i]),
-                   variance[i] / 2 + square(floor));
+        if (!is_linear_ || variance[i] != HUGE_VAL)
+            noise_.add(joins ? joined_column(head, i) : i, half_unit(type, o[i]),
+                       variance[i] / 2 + square(floor));
     noise_.floor = std::max(noise_.floor, floor);
 }
 

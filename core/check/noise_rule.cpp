@@ -71,6 +71,7 @@ private:
         bool is_enough = true;
         for (std::size_t part = 0; part < parts; ++part) {
             RowOfHead& row = rows[part] = {};
+            row.is_known = columns != 0;
             for (std::size_t i = part * columns; i < (part + 1) * columns; ++i) {
                 const std::size_t c = noise.column[i];
                 const double h = noise.half[i], v = noise.variance[i],
