@@ -88,6 +88,8 @@ public:
 
     /// Whether the errors that are expected in a right program are known: see noise.hpp.
     static bool has_noise(const Evaluator& evaluator, const Conventions& c, ArrayId array);
+    /// The detail beyond which its variance has no more.
+    NoiseDetail last_detail(ArrayId array) const;
     /// Heads that a row of it has side by side.
     std::size_t heads_in_row(ArrayId array) const;
     /// Those of a row, of an array that has them. Valid until the next call.
@@ -203,7 +205,8 @@ private:
     void add_noise_of_logsumexp(const RowPlace& at, NoiseDetail detail);
     void add_noise_of_output_projection(const RowPlace& at, NoiseDetail detail);
     std::vector<double> weight_variance(const QueryRow& q, NoiseDetail detail);
-    std::vector<double> mean_key(const NoisyRow& noisy, const RowsView& keys) const;
+    struct KeyMeans;
+    KeyMeans key_means(const QueryRow& q, const NoisyRow& noisy, const RowsView& keys) const;
     double floor_of(const QueryRow& q, const RowsView& values);
     NoisyRow noisy_scores(const QueryRow& q) const;
     NoisyRow noisy_row(const QueryRow& q);

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "core/base/dtype.hpp"
@@ -35,7 +36,8 @@ inline double square_of_half(const PrecisionRow& type, double x) {
 
 inline constexpr double of_float32_sums = 0x1p-20;
 
-/// What a variance has: later ones have what earlier ones have, and cost more.
+/// What a variance has: later ones have what earlier ones have, and cost more. Of arrays other than
+/// sums of values the second has all.
 enum class NoiseDetail {
     storing,  ///< the rounding of outputs and of their normaliser
     steps,    ///< and of each step before
@@ -60,6 +62,19 @@ struct Noise {
         variance.clear();
         floor = 0;
     }
+};
+
+/// What numbers of keys add up to, in the order of their cells: those of a cell have equal errors,
+/// or all have independent ones.
+struct CellSums {
+    double sum = 0, together = 0, apart = 0;  ///< of a cell; squares by cells; squares of all
+
+    void add(double x) {
+        sum += x;
+        apart += x * x;
+    }
+    void end_cell() { together += square(std::exchange(sum, 0)); }
+    double larger() const { return std::max(together, apart); }
 };
 
 /// A key with a weight, or the sink, whose value is 0, and what moves its weight.

@@ -1,30 +1,22 @@
 // The variance of the errors of arrays other than the outputs of heads; see noise_row.cpp.
-#include <utility>
-
 #include "core/check/evaluate.hpp"
 
 namespace attn {
 namespace {
 
-/// Sums over keys of one number each, with errors that are equal within a cell or independent.
-struct SumsOfCells {
+/// Of one number of each key.
+struct SumsOfCells : CellSums {
     std::vector<double> of_cell;  ///< for each key
-    double together = 0, apart = 0;
 
-    template <class Of>
-    SumsOfCells(const NoisyRow& noisy, const Of& of) : of_cell(noisy.keys.size()) {
+    SumsOfCells(const NoisyRow& noisy, double NoisyKey::*number) : of_cell(noisy.keys.size()) {
         std::size_t first = 0;
-        double sum = 0;
         for (std::size_t i = 0; i < noisy.keys.size(); ++i) {
-            const double x = of(noisy.keys[i]);
-            sum += x;
-            apart += square(x);
+            add(noisy.keys[i].*number);
             if (!noisy.ends_cell(i)) continue;
             for (; first <= i; ++first) of_cell[first] = sum;
-            together += square(std::exchange(sum, 0));
+            end_cell();
         }
     }
-    double larger() const { return std::max(together, apart); }
     /// The square of the i-th key's number x less p times the sum of all, in either case.
     double less_share(std::size_t i, double x, double p) const {
         return std::max(square(x - p * of_cell[i]) + square(p) * (together - square(of_cell[i])),
@@ -34,13 +26,24 @@ struct SumsOfCells {
 
 }  // namespace
 
-/// The derivative of the logsumexp by each element of the query.
-std::vector<double> Candidate::mean_key(const NoisyRow& noisy, const RowsView& keys) const {
-    std::vector<double> mean(keys.columns, 0);
-    for (const NoisyKey& one : noisy.keys)
-        for (std::size_t e = 0; one.key < keys.rows && e < keys.columns; ++e)
-            mean[e] += std::sqrt(one.factor) * keys.at(one.key)[e];
-    return mean;
+/// What the errors of a query, of keys and of the slope of ALiBi do to the logsumexp.
+struct Candidate::KeyMeans {
+    std::vector<double> key;  ///< its derivative by each element of the query
+    double of_key = 0;        ///< the sum over the keys
+    double distance = 0;      ///< the mean that the slope multiplies
+};
+
+Candidate::KeyMeans Candidate::key_means(const QueryRow& q, const NoisyRow& noisy,
+                                         const RowsView& keys) const {
+    KeyMeans means{std::vector<double>(keys.columns, 0)};
+    for (const NoisyKey& one : noisy.keys) {
+        means.of_key += one.of_key;
+        if (one.key == keys.rows) continue;
+        const double factor = std::sqrt(one.factor);
+        for (std::size_t e = 0; e < keys.columns; ++e) means.key[e] += factor * keys.at(one.key)[e];
+        if (noisy.slope_error != 0) means.distance += one.p * alibi_distance(q, one.key);
+    }
+    return means;
 }
 
 /// Twice the variance of the weights of a query.
@@ -58,26 +61,20 @@ std::vector<double> Candidate::weight_variance(const QueryRow& q, NoiseDetail de
     const RowsView keys = joined(Tensor::key, q.at.batch, kv_head_of(q.at.head));
     const NoisyRow noisy = noisy_row(q);
     if (!noisy.is_known) return std::vector<double>(weight.size(), HUGE_VAL);
-    const std::vector<double> mean = mean_key(noisy, keys);
-    const SumsOfCells weights(noisy, [](const NoisyKey&one) { return one.weight; }),
-        scores(noisy, [](const NoisyKey&one) { return one.score; });
-    double of_keys = 0, mean_distance = 0;
-    for (const NoisyKey& one : noisy.keys) {
-        of_keys += one.of_key;
-        if (one.key < keys.rows && noisy.slope_error != 0)
-            mean_distance += one.p * alibi_distance(q, one.key);
-    }
+    const KeyMeans mean = key_means(q, noisy, keys);
+    const SumsOfCells weights(noisy, &NoisyKey::weight);
+    const SumsOfCells scores(noisy, &NoisyKey::score);
     for (std::size_t i = 0; i < noisy.keys.size(); ++i) {
         const NoisyKey& one = noisy.keys[i];
         if (one.key == keys.rows) continue;
         double& to = variance[one.key];
         to += weights.less_share(i, one.weight, one.p) + scores.less_share(i, one.score, one.p) +
-              std::max(0.0, one.of_key * (1 - 2 * one.p)) + square(one.p) * of_keys;
+              std::max(0.0, one.of_key * (1 - 2 * one.p)) + square(one.p) * mean.of_key;
         const double factor = std::sqrt(one.factor);
         for (std::size_t e = 0; e < keys.columns; ++e)
-            to += noisy.of_query[e] * square(factor * keys.at(one.key)[e] - one.p * mean[e]);
+            to += noisy.of_query[e] * square(factor * keys.at(one.key)[e] - one.p * mean.key[e]);
         if (noisy.slope_error != 0)
-            to += square(one.p * noisy.slope_error * (alibi_distance(q, one.key) - mean_distance));
+            to += square(one.p * noisy.slope_error * (alibi_distance(q, one.key) - mean.distance));
     }
     return variance;
 }
@@ -120,19 +117,13 @@ void Candidate::add_noise_of_logsumexp(const RowPlace& at, NoiseDetail detail) {
     if (detail != NoiseDetail::storing) {
         const RowsView keys = joined(Tensor::key, at.batch, kv_head_of(at.head));
         const NoisyRow noisy = noisy_row(q);
-        variance += SumsOfCells(noisy, [](const NoisyKey& one) { return one.weight; }).larger() +
-                    SumsOfCells(noisy, [](const NoisyKey& one) { return one.score; }).larger();
-        const std::vector<double> mean = mean_key(noisy, keys);
+        if (!noisy.is_known) return noise_.add(0, h, HUGE_VAL);
+        const KeyMeans mean = key_means(q, noisy, keys);
+        variance += SumsOfCells(noisy, &NoisyKey::weight).larger() +
+                    SumsOfCells(noisy, &NoisyKey::score).larger() + mean.of_key +
+                    square(noisy.slope_error * mean.distance);
         for (std::size_t e = 0; e < keys.columns; ++e)
-            variance += noisy.of_query[e] * square(mean[e]);
-        double distance = 0;
-        for (const NoisyKey& one : noisy.keys) {
-            variance += one.of_key;
-            if (one.key < keys.rows && noisy.slope_error != 0)
-                distance += one.p * alibi_distance(q, one.key);
-        }
-        variance += square(noisy.slope_error * distance);
-        if (!noisy.is_known) variance = HUGE_VAL;
+            variance += noisy.of_query[e] * square(mean.key[e]);
     }
     noise_.add(0, h, variance / 2);
 }

@@ -40,6 +40,11 @@ bool Candidate::has_noise(const Evaluator& evaluator, const Conventions& c, Arra
            c.blocking == Blocking::before;
 }
 
+NoiseDetail Candidate::last_detail(ArrayId array) const {
+    const bool sums_values = array == "context_vectors" || array == "head_outputs";
+    return sums_values && !is_linear_ ? NoiseDetail::all : NoiseDetail::steps;
+}
+
 std::size_t Candidate::heads_in_row(ArrayId array) const {
     return array == "context_vectors" && !plan_.shown.separate_heads && !projects_out()
                ? plan_.heads
@@ -298,16 +303,7 @@ void Candidate::add_noise_of_steps(const QueryRow& q, const NoisyRow& noisy, con
         std::fill_n(variance, columns, HUGE_VAL);
         return;
     }
-    struct Sums {
-        double sum = 0, together = 0, apart = 0;  // of a cell; by cells; independent
-        void add(double x) {
-            sum += x;
-            apart += x * x;
-        }
-        void end_cell() { together += square(std::exchange(sum, 0)); }
-        double larger() const { return std::max(together, apart); }
-    };
-    std::vector<Sums> plain(columns), centred(columns), scores(columns);
+    std::vector<CellSums> plain(columns), centred(columns), scores(columns);
     std::vector<double> from_keys(columns), from_query(columns), slopes(columns);
     const std::vector<double> zeros(columns, 0);
     for (std::size_t at = 0; at < noisy.keys.size(); ++at) {
@@ -321,7 +317,7 @@ void Candidate::add_noise_of_steps(const QueryRow& q, const NoisyRow& noisy, con
             scores[i].add(one.score * y);
             from_keys[i] += one.of_key * y * y;
             from_query[i] += one.of_query * y * y;
-            for (Sums* const sums : {&plain[i], &centred[i], &scores[i]})
+            for (CellSums* const sums : {&plain[i], &centred[i], &scores[i]})
                 if (ends) sums->end_cell();
         }
     }

@@ -52,10 +52,11 @@ public:
             // Others are judged by their bounds.
             errors_[c] = std::isfinite(error) ? std::max(error - printed, 0.0) : 0;
         }
+        const NoiseDetail last = candidate_.last_detail(given_.id);
         for (const NoiseDetail detail :
              {NoiseDetail::storing, NoiseDetail::steps, NoiseDetail::all})
             if (try_with(candidate_.noise(given_.id, from, detail), truth, at, rows,
-                         detail == NoiseDetail::all))
+                         detail == last))
                 return;
     }
 

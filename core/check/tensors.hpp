@@ -156,7 +156,7 @@ public:
     const Problem& problem() const { return problem_; }
     const ErrorModel& model() const { return model_; }
     Precision arithmetic() const { return arithmetic_; }
-    /// Whether all operands and parameters are numbers of the type.
+    /// Whether all operands and parameters are numbers of the type, which is smaller than float32.
     bool holds_operands() const { return holds_operands_; }
 
     /// The weight of a projection, (d_out, d_in), as it is applied.
@@ -193,7 +193,7 @@ private:
     const Problem& problem_;
     Precision arithmetic_;
     ErrorModel model_;
-    bool holds_operands_;
+    bool holds_operands_ = true;
     mutable Memo<BoundedRows> weights_, normed_, projected_, heads_, joined_, key_variances_;
     mutable Memo<RowRotation> rotations_;
 };
