@@ -115,6 +115,10 @@ struct Request {
 
     std::optional<MaskKind> mask_kind;
 
+    /// The names of arrays in INPUT that are not their keys, by key: "mask" is "attn_mask" there.
+    std::map<std::string, std::string, std::less<>> array_names;
+    std::vector<std::string> ignore_arrays;  ///< in INPUT, which may be anything
+
     bool heatmap = false;  ///< on the terminal
     std::string plot;      ///< a path, or empty
     std::optional<io::ColorScale> color_scale;
