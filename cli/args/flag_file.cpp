@@ -79,11 +79,14 @@ public:
 
     FlagsOfFile read() {
         if (is_binary()) return read_binary();
-        const io::Source source = read_text();
-        const std::size_t start = source.text.find_first_not_of(" \t\r\n");
-        if (start == std::string_view::npos || source.text[start] != '{')
-            fail_without_flags(source.place(std::min(start, source.text.size())));
-        const io::JsonDocument whole(source);
+        io::Source text = read_text();
+        const std::size_t start = text.text.find_first_not_of(" \t\r\n");
+        if (start == std::string_view::npos || text.text[start] != '{')
+            fail_without_flags(text.place(std::min(start, text.text.size())));
+        auto file = std::make_shared<io::InputFile>(io::input_file_of_line(std::move(text)));
+        file->place = file->name;
+        const io::Source& source = *file->source;
+        const io::JsonDocument& whole = *file->document;
         const io::JsonMember* const config = whole.find("config");
         const bool is_result =
             whole.find("schema") != nullptr && config != nullptr && whole.holds_object(*config);
@@ -98,7 +101,7 @@ public:
             const io::JsonMember* const member = settings.find(key);
             return member != nullptr && settings.text(*member) != "null";
         };
-        return {std::move(given_), asks(has, is_set)};
+        return of_result(std::move(file), asks(has, is_set));
     }
 
     std::vector<FlagValue> of_request(const io::Source& source, const io::JsonDocument& document) {
@@ -119,7 +122,8 @@ private:
 
     /// The config of a result in binary form.
     FlagsOfFile read_binary() {
-        const io::InputFile file = io::open_input_file(path_);
+        auto opened = std::make_shared<io::InputFile>(io::open_input_file(path_));
+        const io::InputFile& file = *opened;
         const json config = io::head_member(file, "config");
         if (!config.is_object()) fail_without_flags(path_);
         set_kind(config.contains("mode"));
@@ -129,14 +133,23 @@ private:
                                                        : file.arrays->find(array) != nullptr;
         };
         const auto is_set = [&](const char* key) { return !io::member(config, key).is_null(); };
-        return {std::move(given_), asks(has, is_set)};
+        return of_result(std::move(opened), asks(has, is_set));
+    }
+
+    FlagsOfFile of_result(std::shared_ptr<io::InputFile> file, bool is_question) {
+        const bool is_of_mode = is_mode_config_ && is_of_modes();
+        for (FlagValue& flag : given_) flag.of_result = is_of_mode && flag.option != &config_id;
+        return {std::move(given_), is_of_mode ? std::move(file) : nullptr, is_question};
+    }
+
+    bool is_of_modes() const {
+        return command_.mode != nullptr || (command_.takes & in_explain) != 0;
     }
 
     /// Whether a result says what it was computed on: by its arrays or by its settings.
     template <class Has, class IsSet>
     bool asks(const Has& has, const IsSet& is_set) const {
-        const bool is_of_modes = command_.mode != nullptr || (command_.takes & in_explain) != 0;
-        return is_mode_config_ && is_of_modes && has("layout") &&
+        return is_mode_config_ && is_of_modes() && has("layout") &&
                (has("inputs") || has("query") || is_set("example") || is_set("text") ||
                 is_set("rand") || is_set("randn"));
     }
