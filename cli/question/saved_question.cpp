@@ -154,11 +154,18 @@ void take_question(Request& request, Input& input) {
     const bool has_own_weights = request.keeps_flag("weights");
     const json all_operands = member(*head.layout, "operands");
     const bool has_norms = all_operands.contains("norm") || all_operands.contains("head_norms");
+    const json layer = member(*head.config, "layer");
+    if (request.keeps_flag("layer") && layer.is_number_integer() && request.layer != layer)
+        throw setting_error(request, "layer",
+                            file.place + " holds the settings and parameters of layer " +
+                                layer.dump() +
+                                "; expected that, or --weights MODEL without --config");
     constexpr const char* of_model[] = {
-        "family",   "weights_layout", "weights_shapes", "model_config",    "token_ids",
-        "pre_norm", "norm",           "norm_eps",       "position_offset", "embedding_scale"};
+        "family",   "layer", "weights_layout", "weights_shapes",  "model_config",   "token_ids",
+        "pre_norm", "norm",  "norm_eps",       "position_offset", "embedding_scale"};
     const auto is_given = [&](const char* key) { return request.keeps_flag(key); };
-    const bool asks_model = std::ranges::any_of(of_model, is_given);
+    const auto of_its_model = std::ranges::find_if(of_model, is_given);
+    const bool asks_model = of_its_model != std::end(of_model);
     const json path = member(*head.config, "weights");
     const bool has_other_source = std::ranges::any_of(
         std::array{"example", "text", "rand", "randn", "token_ids", "query"}, is_given);
@@ -174,12 +181,6 @@ void take_question(Request& request, Input& input) {
         head.config = std::make_shared<const json>(std::move(config));
         head.tokens.reset();
     }
-    const json layer = member(*head.config, "layer");
-    if (request.keeps_flag("layer") && layer.is_number_integer() && request.layer != layer)
-        throw setting_error(request, "layer",
-                            file.place + " holds the settings and parameters of layer " +
-                                layer.dump() +
-                                "; expected that, or --weights MODEL without --config");
     request = request_of_result(head, file.place, std::move(request));
     request.has_mode = true;
     // A file of flags has paths relative to its folder, and a result those of its command.
@@ -204,11 +205,12 @@ void take_question(Request& request, Input& input) {
     const bool is_from_settings =
         request.example || request.text || has_other_ids || !request.settings.drawn_shape().empty();
     const bool has_ids = operands.contains("token_ids") && !is_from_settings;
-    if (has_other_ids && !request.has_file("weights"))
-        throw setting_error(request, "token_ids",
+    const bool is_other = asks_model && *of_its_model != std::string_view("layer");
+    if (is_other && !request.has_file("weights") && operands.contains("W_query"))
+        throw setting_error(request, *of_its_model,
                             file.place +
-                                " does not name its model, whose embedding other token ids "
-                                "need; expected no other ids, or --weights MODEL");
+                                " holds parameters without their model; expected no such flag, or "
+                                "--weights MODEL");
     const auto take = [&](const std::string& key, const std::string& array) {
         require_array(file, head, array);
         request.locations[key] = Location(file.place + ":" + array);
