@@ -187,8 +187,11 @@ def verdict(fresh, again, old, result, change):
 
 
 def without_places(done):
-    """A page without where each setting comes from, in parentheses."""
-    return done[0], re.sub(rb"\s*\([^()]*\)", b"", b" ".join(done[1].split())), done[2]
+    """The numbers of a page, without what is in parentheses: where each setting comes from."""
+    text, count = done[1], 1
+    while count:
+        text, count = re.subn(rb"\([^()]*\)", b"", text)
+    return done[0], b" ".join(re.findall(rb"-?\d+\.\d+(?:e[-+]\d+)?|\d+ %", text)), done[2]
 
 
 def case_id(case):

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <type_traits>
 
 #include <nlohmann/json.hpp>
 
@@ -78,8 +79,13 @@ public:
           command_(*args.command) {}
 
     FlagsOfFile read() {
-        if (is_binary()) return read_binary();
-        io::Source text = read_text();
+        io::InputFile opened;
+        if (is_pipe() || is_binary()) {
+            opened = or_no_flags([&] { return io::open_input_file(path_); }, !is_pipe());
+            if (opened.arrays) return of_arrays(std::move(opened));
+        }
+        io::Source text =
+            opened.source ? *opened.source : or_no_flags([&] { return io::read_source(path_); });
         const std::size_t start = text.text.find_first_not_of(" \t\r\n");
         if (start == std::string_view::npos || text.text[start] != '{')
             fail_without_flags(text.place(std::min(start, text.text.size())));
@@ -111,7 +117,9 @@ public:
     }
 
 private:
-    /// A pipe is not looked into, since it is read once.
+    /// It is read once, and not looked into.
+    bool is_pipe() const { return io::path_exists(path_) && !io::file_id(path_); }
+
     bool is_binary() const {
         constexpr std::size_t enough = 64;
         if (!io::file_id(path_)) return false;
@@ -121,8 +129,8 @@ private:
     }
 
     /// The config of a result in binary form.
-    FlagsOfFile read_binary() {
-        auto opened = std::make_shared<io::InputFile>(io::open_input_file(path_));
+    FlagsOfFile of_arrays(io::InputFile file_of_arrays) {
+        auto opened = std::make_shared<io::InputFile>(std::move(file_of_arrays));
         const io::InputFile& file = *opened;
         const json config = io::head_member(file, "config");
         if (!config.is_object()) fail_without_flags(path_);
@@ -214,11 +222,13 @@ private:
                     "no object; expected flags as JSON, as {\"d_out\": 2, \"seed\": 123}");
     }
 
-    io::Source read_text() const {
+    /// What `read` returns. A file that is no text has no flags, unless it `is_binary`.
+    template <class Read>
+    std::invoke_result_t<Read> or_no_flags(const Read& read, bool is_binary = false) const {
         try {
-            return io::read_source(path_);
+            return read();
         } catch (const Error& error) {
-            if (error.kind() == ErrorKind::input) fail_without_flags(error.where());
+            if (error.kind() == ErrorKind::input && !is_binary) fail_without_flags(error.where());
             throw;
         }
     }
