@@ -43,7 +43,7 @@ def bare(name, **flags):
 # Flags by key; False is --no-KEY and True a flag alone.
 QUESTIONS = [
     *(("self", {**source, **more}) for source in (JOURNEY, EXAMPLE, TEXT, RAND)
-      for more in ({}, {"d_out": 2, "seed": 3}, {"init": "none"}, {"d_k": 4, "window": "1"})),
+      for more in ({}, {"d_out": 2, "seed": 3}, {"init": "none"}, {"d_k": 6, "window": "1"})),
     *(("causal", {**source, **more}) for source in (JOURNEY, EXAMPLE, TEXT, RAND)
       for more in ({"dropout": 0.5, "seed": 1}, {"d_out": 8, "rope": "half"},
                    {"alibi": True, "d_v": 5, "qkv_bias": True})),

@@ -137,15 +137,23 @@ json asked_config(const io::ResultHead& head, const std::string& location,
     Resolver resolve(head, location, model);
     const json all = resolve(asked);
     if (all.is_null()) return asked;
-    // What follows comes after what it follows from.
-    for (const Option& option : options() | std::views::reverse) {
-        // Where the input comes from, and the form of the file.
-        constexpr std::string_view kept[] = {"text", "rand", "randn", "weights", "format"};
-        json fewer = asked;
-        if (std::ranges::find(kept, option.key) == std::end(kept) && fewer.erase(option.key) != 0 &&
-            resolve(fewer) == all)
-            asked = std::move(fewer);
-    }
+    const auto without_followers = [&](std::string_view first) {
+        json config = asked;
+        const auto leave_out = [&](const std::string& key) {
+            json fewer = config;
+            if (fewer.erase(key) != 0 && resolve(fewer) == all) config = std::move(fewer);
+        };
+        leave_out(std::string(first));
+        // Where the input comes from and the form of the file stay.
+        for (const Option& option : options() | std::views::reverse)
+            if (constexpr std::string_view kept[] = {"text", "rand", "randn", "weights", "format"};
+                std::ranges::find(kept, option.key) == std::end(kept))
+                leave_out(option.key);
+        return config;
+    };
+    // What follows comes after what it follows from, but for d_out, which also follows from d_v.
+    json by_order = without_followers(""), by_values = without_followers("d_out");
+    asked = by_values.size() < by_order.size() ? std::move(by_values) : std::move(by_order);
     json every = asked;
     every["emit"] = {"all"};
     return asked.contains("emit") && resolve(every) == all ? every : asked;
