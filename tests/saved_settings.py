@@ -283,12 +283,12 @@ def prepare(folder):
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("attn")
-    parser.add_argument("--count", type=int, default=250)
+    parser.add_argument("--count", type=int, default=150)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--only", default="")
     parser.add_argument("--show", type=int, default=10)
     options = parser.parse_args()
-    cases = [case for case in all_cases() if options.only in case_id(case)]
+    cases = [case for case in all_cases() if not options.only or options.only in case_id(case)]
     if options.count and options.count < len(cases):
         cases = random.Random(options.seed).sample(cases, options.count)
     counts, shown = collections.Counter(), collections.Counter()

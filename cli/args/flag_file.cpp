@@ -222,7 +222,7 @@ private:
                     "no object; expected flags as JSON, as {\"d_out\": 2, \"seed\": 123}");
     }
 
-    /// What `read` returns. A file that is no text has no flags, unless it `is_binary`.
+    /// Returns the result of `read`. A file that is not text has no flags, unless it `is_binary`.
     template <class Read>
     std::invoke_result_t<Read> or_no_flags(const Read& read, bool is_binary = false) const {
         try {
