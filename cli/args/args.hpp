@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -252,6 +253,7 @@ struct FlagValue {
     std::string text;  ///< "true" or "false" for a boolean; empty for a switch
     Origin origin = Origin::command_line;
     std::string location{};  ///< in a file of flags
+    bool of_result = false;  ///< of the config of a result, which also has what followed
 };
 
 struct Args {
@@ -260,10 +262,11 @@ struct Args {
     std::optional<std::string> input;  ///< the word of a command that takes INPUT alone
     std::vector<std::string> words;    ///< other words that are not flags of the command, in order
     std::vector<FlagValue> flags;      ///< the last of each, in the order of the tables
-    std::vector<std::string> flag_files;  ///< that gave some of them
-    std::string question;  ///< the result of --config that has what it was computed on; or empty
-    std::string message;   ///< to print instead: help or version
-    int exit_code = 0;     ///< with a message
+    std::vector<std::string> flag_files;          ///< that gave some of them
+    std::shared_ptr<const io::InputFile> result;  ///< that --config names, or null
+    bool is_question = false;                     ///< the result has what it was computed on
+    std::string message;                          ///< to print instead: help or version
+    int exit_code = 0;                            ///< with a message
 
     /// Whether the flag of this key is given, the command's own or not.
     bool gives(std::string_view key) const;
@@ -336,6 +339,7 @@ std::string spelling_of(const Option& option);
 /// The flags of a file.
 struct FlagsOfFile {
     std::vector<FlagValue> flags = {};
+    std::shared_ptr<const io::InputFile> result = {};  ///< if it is one of a mode
     bool is_question = false;  ///< a result that has what it was computed on
 };
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <type_traits>
 
 #include <nlohmann/json.hpp>
 
@@ -78,12 +79,20 @@ public:
           command_(*args.command) {}
 
     FlagsOfFile read() {
-        if (is_binary()) return read_binary();
-        const io::Source source = read_text();
-        const std::size_t start = source.text.find_first_not_of(" \t\r\n");
-        if (start == std::string_view::npos || source.text[start] != '{')
-            fail_without_flags(source.place(std::min(start, source.text.size())));
-        const io::JsonDocument whole(source);
+        io::InputFile opened;
+        if (is_pipe() || is_binary()) {
+            opened = or_no_flags([&] { return io::open_input_file(path_); }, !is_pipe());
+            if (opened.arrays) return of_arrays(std::move(opened));
+        }
+        io::Source text =
+            opened.source ? *opened.source : or_no_flags([&] { return io::read_source(path_); });
+        const std::size_t start = text.text.find_first_not_of(" \t\r\n");
+        if (start == std::string_view::npos || text.text[start] != '{')
+            fail_without_flags(text.place(std::min(start, text.text.size())));
+        auto file = std::make_shared<io::InputFile>(io::input_file_of_line(std::move(text)));
+        file->place = file->name;
+        const io::Source& source = *file->source;
+        const io::JsonDocument& whole = *file->document;
         const io::JsonMember* const config = whole.find("config");
         const bool is_result =
             whole.find("schema") != nullptr && config != nullptr && whole.holds_object(*config);
@@ -98,7 +107,7 @@ public:
             const io::JsonMember* const member = settings.find(key);
             return member != nullptr && settings.text(*member) != "null";
         };
-        return {std::move(given_), asks(has, is_set)};
+        return of_result(std::move(file), asks(has, is_set));
     }
 
     std::vector<FlagValue> of_request(const io::Source& source, const io::JsonDocument& document) {
@@ -108,7 +117,9 @@ public:
     }
 
 private:
-    /// A pipe is not looked into, since it is read once.
+    /// It is read once, and not looked into.
+    bool is_pipe() const { return io::path_exists(path_) && !io::file_id(path_); }
+
     bool is_binary() const {
         constexpr std::size_t enough = 64;
         if (!io::file_id(path_)) return false;
@@ -118,8 +129,9 @@ private:
     }
 
     /// The config of a result in binary form.
-    FlagsOfFile read_binary() {
-        const io::InputFile file = io::open_input_file(path_);
+    FlagsOfFile of_arrays(io::InputFile file_of_arrays) {
+        auto opened = std::make_shared<io::InputFile>(std::move(file_of_arrays));
+        const io::InputFile& file = *opened;
         const json config = io::head_member(file, "config");
         if (!config.is_object()) fail_without_flags(path_);
         set_kind(config.contains("mode"));
@@ -129,14 +141,23 @@ private:
                                                        : file.arrays->find(array) != nullptr;
         };
         const auto is_set = [&](const char* key) { return !io::member(config, key).is_null(); };
-        return {std::move(given_), asks(has, is_set)};
+        return of_result(std::move(opened), asks(has, is_set));
+    }
+
+    FlagsOfFile of_result(std::shared_ptr<io::InputFile> file, bool is_question) {
+        const bool is_of_mode = is_mode_config_ && is_of_modes();
+        for (FlagValue& flag : given_) flag.of_result = is_of_mode && flag.option != &config_id;
+        return {std::move(given_), is_of_mode ? std::move(file) : nullptr, is_question};
+    }
+
+    bool is_of_modes() const {
+        return command_.mode != nullptr || (command_.takes & in_explain) != 0;
     }
 
     /// Whether a result says what it was computed on: by its arrays or by its settings.
     template <class Has, class IsSet>
     bool asks(const Has& has, const IsSet& is_set) const {
-        const bool is_of_modes = command_.mode != nullptr || (command_.takes & in_explain) != 0;
-        return is_mode_config_ && is_of_modes && has("layout") &&
+        return is_mode_config_ && is_of_modes() && has("layout") &&
                (has("inputs") || has("query") || is_set("example") || is_set("text") ||
                 is_set("rand") || is_set("randn"));
     }
@@ -201,11 +222,13 @@ private:
                     "no object; expected flags as JSON, as {\"d_out\": 2, \"seed\": 123}");
     }
 
-    io::Source read_text() const {
+    /// Returns the result of `read`. A file that is not text has no flags, unless it `is_binary`.
+    template <class Read>
+    std::invoke_result_t<Read> or_no_flags(const Read& read, bool is_binary = false) const {
         try {
-            return io::read_source(path_);
+            return read();
         } catch (const Error& error) {
-            if (error.kind() == ErrorKind::input) fail_without_flags(error.where());
+            if (error.kind() == ErrorKind::input && !is_binary) fail_without_flags(error.where());
             throw;
         }
     }

@@ -217,7 +217,10 @@ std::vector<FlagValue> all_flags(Args& args, const std::vector<AddedFlag>& flags
     const auto add = [&](const std::string& file, Origin origin) {
         FlagsOfFile more = read_flag_file(file, origin, args);
         std::move(more.flags.begin(), more.flags.end(), std::back_inserter(given));
-        if (more.is_question) args.question = file;
+        if (more.result) {
+            args.result = std::move(more.result);
+            args.is_question = more.is_question;
+        }
         args.flag_files.push_back(file);
     };
     const char* const shared = std::getenv("ATTN_CONFIG");

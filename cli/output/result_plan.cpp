@@ -18,79 +18,10 @@ namespace {
 using io::member;
 using nlohmann::json;
 
-constexpr std::size_t max_axis = std::size_t{1} << 31;
-
 template <class... Parts>
 [[noreturn]] void fail(const std::string& location, const Parts&... message) {
     throw Error(ErrorKind::input, location, message...);
 }
-
-/// Reads the shapes that operands_json() writes.
-class LayoutReader {
-public:
-    LayoutReader(const json& layout, const std::string& location)
-        : layout_(layout), operands_(member(layout, "operands")), location_(location) {}
-
-    OperandShapes read(Mode mode) const {
-        OperandShapes shapes;
-        const bool projects = row_of(mode).projects(find("query", 2, 4).has_value());
-        if (projects) shapes.inputs = required("inputs", 2, 3);
-        for (const OperandSpec& rule : operand_rules()) {
-            if ((rule.modes & in(mode)) == 0) continue;
-            Shape& shape = shapes.*shape_of_operand(rule.key);
-            shape = rule.is_required(projects)
-                        ? required(rule.key, rule.lowest_rank, rule.highest_rank)
-                        : find(rule.key, rule.lowest_rank, rule.highest_rank).value_or(Shape{});
-        }
-        for (const MaskOperandRow& row : mask_operand_rows)
-            shapes.*row.is_boolean = is_boolean(row.key);
-        if (!projects) return shapes;
-        shapes.has_token_ids = find("token_ids", 1, 1).has_value();
-        if (const auto norm = find("norm", 1, 1)) shapes.norm = norm->front();
-        if (find("W_query", 3, 3))
-            shapes.weights = {projection("query"), projection("key"), projection("value"),
-                              find("W_out", 3, 3) ? std::optional(projection("out")) : std::nullopt,
-                              member(operands_, "head_norms") == json(true)};
-        return shapes;
-    }
-
-private:
-    /// The shape with this name and one of these ranks; nothing if there is none.
-    std::optional<Shape> find(const std::string& name, std::size_t min_rank,
-                              std::size_t max_rank) const {
-        const json sizes = member(operands_, name);
-        if (sizes.is_null()) return std::nullopt;
-        const auto is_size = [](std::size_t size) { return size > 0 && size <= max_axis; };
-        auto shape = io::unsigned_list(sizes);
-        if (!shape || shape->size() < min_rank || shape->size() > max_rank ||
-            !std::all_of(shape->begin(), shape->end(), is_size))
-            fail(location_, "layout.operands." + name + " is " + io::shortened(sizes.dump()) +
-                                "; expected a shape of rank " + std::to_string(min_rank) +
-                                (min_rank == max_rank ? "" : " to " + std::to_string(max_rank)));
-        return shape;
-    }
-
-    Shape required(const std::string& name, std::size_t min_rank, std::size_t max_rank) const {
-        if (auto shape = find(name, min_rank, max_rank)) return *std::move(shape);
-        fail(location_, "layout.operands has no " + name + "; expected its shape");
-    }
-
-    bool is_boolean(const char* mask) const {
-        const json names = member(layout_, "boolean");
-        return names.is_array() && std::ranges::find(names, mask) != names.end();
-    }
-
-    ProjectionShape projection(const std::string& name) const {
-        const Shape weight = required("W_" + name, 3, 3);
-        const json axes = member(member(layout_, "axes"), "W_" + name);
-        const bool in_out = axes.is_array() && !axes.empty() && axes.back() == "d_out";
-        return {weight[0], weight[2], weight[1], find("b_" + name, 2, 2).has_value(), in_out};
-    }
-
-    const json& layout_;
-    const json operands_;
-    const std::string& location_;
-};
 
 /// Every member of `made`, from the plan, must be in the head unchanged.
 void check_same(const json& found, const json& made, const std::string& name,
@@ -118,7 +49,7 @@ Plan plan_of_description(Settings& settings, const json& shapes, const json& lay
     Plan plan = [&] {
         try {
             check_array_names(settings.emit);
-            const OperandShapes operands = LayoutReader(layout, place).read(settings.mode);
+            const OperandShapes operands = shapes_of_layout(layout, settings.mode, place);
             if (is_layer && operands.mask_is_boolean) settings.mask_true = MaskTrue::keep;
             return make_plan(settings, operands, streamed);
         } catch (const SettingError& error) {

@@ -274,10 +274,13 @@ RequestWithInput open_request(const Request& flags, std::optional<io::InputFile>
     std::optional<Input> input;
     if (line)
         input = Input{std::move(*line), true};
+    else if (flags.is_question && flags.result)
+        input = Input{*flags.result};
     else if (reads_input(flags))
         input = Input{io::open_input_file(flags.input.empty() ? "-" : flags.input,
                                           flags.input_format, flags.access)};
     Request request = flags;
+    if (flags.result && !flags.is_question) take_settings(request);
     if (input) {
         const io::InputFile& file = input->file;
         const bool is_document = file.holds_object() && file.array.empty();

@@ -141,6 +141,20 @@ void refuse_model_result(const io::ResultHead& head, const std::string& location
 Request request_of_result(const io::ResultHead& head, const std::string& location,
                           Request request = {});
 
+/// The shapes of the operands that a result's layout lists. Errors: kind input at `location`.
+OperandShapes shapes_of_layout(const nlohmann::json& layout, Mode mode,
+                               const std::string& location);
+
+/// Applies the settings of the result of --config to another input. Errors: kind usage.
+void take_settings(Request& request);
+
+/// The config of a result without what follows from the rest and its operands: the defaults of its
+/// plan, and the settings of the model at path `model`, which is empty if the result holds the
+/// parameters. `emit` is again `all` where it lists all. Where the settings do not give the config,
+/// all of it was asked.
+nlohmann::json asked_config(const io::ResultHead& head, const std::string& location,
+                            const std::string& model);
+
 /// Uses a result of attn as the request: its settings and the operands that its layout lists.
 /// Errors: kind input for an array that it lacks or holds rounded.
 void take_question(Request& request, Input& input);

@@ -1,5 +1,7 @@
 #include "cli/question/layer_source.hpp"
 
+#include <algorithm>
+#include <array>
 #include <cstdint>
 #include <type_traits>
 #include <utility>
@@ -8,6 +10,7 @@
 
 #include "core/base/error.hpp"
 #include "core/plan/operand_shapes.hpp"
+#include "io/file/path.hpp"
 #include "io/file/source.hpp"
 
 namespace attn::cli {
@@ -104,6 +107,19 @@ void refuse_model_result(const io::ResultHead& head, const std::string& location
                        "--emit all writes");
 }
 
+void take_settings(Request& request) {
+    const io::InputFile& file = *request.result;
+    const io::ResultHead head(file);
+    json asked = *head.config;
+    const json weights = member(asked, "weights");
+    if (head.has_layout())
+        asked = asked_config(
+            head, file.place,
+            weights.is_string() ? io::path_beside(file.name, weights.get<std::string>()) : "");
+    for (const char* label : {"tokens", "context_tokens"}) asked.erase(label);
+    apply_settings_of_result(request, asked);
+}
+
 Request request_of_result(const io::ResultHead& head, const std::string& location,
                           Request request) {
     const ModeRow& mode = mode_in(head, location);
@@ -134,14 +150,37 @@ Request request_of_result(const io::ResultHead& head, const std::string& locatio
 
 void take_question(Request& request, Input& input) {
     io::InputFile& file = input.file;
-    const io::ResultHead head(file);
+    io::ResultHead head(file);
     const bool has_own_weights = request.keeps_flag("weights");
+    const json all_operands = member(*head.layout, "operands");
+    const bool has_norms = all_operands.contains("norm") || all_operands.contains("head_norms");
     const json layer = member(*head.config, "layer");
     if (request.keeps_flag("layer") && layer.is_number_integer() && request.layer != layer)
         throw setting_error(request, "layer",
                             file.place + " holds the settings and parameters of layer " +
                                 layer.dump() +
                                 "; expected that, or --weights MODEL without --config");
+    constexpr const char* of_model[] = {
+        "family",   "layer", "weights_layout", "weights_shapes",  "model_config",   "token_ids",
+        "pre_norm", "norm",  "norm_eps",       "position_offset", "embedding_scale"};
+    const auto is_given = [&](const char* key) { return request.keeps_flag(key); };
+    const auto of_its_model = std::ranges::find_if(of_model, is_given);
+    const bool asks_model = of_its_model != std::end(of_model);
+    const json path = member(*head.config, "weights");
+    const bool has_other_source = std::ranges::any_of(
+        std::array{"example", "text", "rand", "randn", "token_ids", "query"}, is_given);
+    if (!request.locations.empty() && all_operands.is_object()) {
+        const bool opens_model = has_norms || has_own_weights || asks_model;
+        head.config = std::make_shared<const json>(asked_config(
+            head, file.place,
+            opens_model && path.is_string() ? path.get<std::string>() : std::string()));
+    }
+    if (has_other_source) {
+        json config = *head.config;
+        config.erase("tokens");
+        head.config = std::make_shared<const json>(std::move(config));
+        head.tokens.reset();
+    }
     request = request_of_result(head, file.place, std::move(request));
     request.has_mode = true;
     // A file of flags has paths relative to its folder, and a result those of its command.
@@ -163,16 +202,16 @@ void take_question(Request& request, Input& input) {
     input.holds_operands = true;
     input.layout = head.layout;
     request.array_names["mask"] = "attn_mask";  // `mask` is that of the joined masks
+    const bool has_other_ids = is_given("token_ids");
     const bool is_from_settings =
-        request.example || request.text || !request.settings.drawn_shape().empty();
-    const bool has_norms = operands.contains("norm") || operands.contains("head_norms");
-    const bool has_ids = operands.contains("token_ids") && !request.text;
-    const bool has_other_ids = has_ids && request.keeps_flag("token_ids");
-    if (has_other_ids && !has_norms && !has_own_weights)
-        throw setting_error(request, "token_ids",
+        request.example || request.text || has_other_ids || !request.settings.drawn_shape().empty();
+    const bool has_ids = operands.contains("token_ids") && !is_from_settings;
+    const bool is_other = asks_model && *of_its_model != std::string_view("layer");
+    if (is_other && !request.has_file("weights") && operands.contains("W_query"))
+        throw setting_error(request, *of_its_model,
                             file.place +
-                                " holds the embedding of its own token ids alone; expected no "
-                                "other ids, or --weights MODEL without the result");
+                                " holds parameters without their model; expected no such flag, or "
+                                "--weights MODEL");
     const auto take = [&](const std::string& key, const std::string& array) {
         require_array(file, head, array);
         request.locations[key] = Location(file.place + ":" + array);
@@ -186,7 +225,7 @@ void take_question(Request& request, Input& input) {
         take(key, std::string(row.array));
         if (key == "inputs" && file.arrays) file.array = key;
     }
-    if (has_ids && !has_other_ids) {
+    if (has_ids) {
         take("token_ids", "token_ids");
         if (!has_norms) require_array(file, head, "inputs");
         for (const double id : read_saved(input, "token_ids", Dtype::float64).take<double>()) {
@@ -198,6 +237,7 @@ void take_question(Request& request, Input& input) {
         }
     }
     if (!operands.contains("W_query") || has_own_weights) return;
+    if (asks_model && request.has_file("weights")) return;
     input.holds_parameters = !has_norms;
     if (has_norms && !request.has_file("weights"))
         fail_in_result(file.place,

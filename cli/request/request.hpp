@@ -104,10 +104,13 @@ struct Request {
     std::optional<double> norm_eps;
     std::optional<std::uint64_t> position_offset;  ///< of the first token; empty: 0
     std::optional<double> embedding_scale;         ///< empty: 1
-    bool is_question = false;     ///< INPUT may be a result, whose question is asked again
-    bool is_next_layer = false;   ///< the inputs are the context vectors of an earlier result
-    bool is_saved_model = false;  ///< attn wrote the weights' file, with its layer's settings
-    std::string save_weights;     ///< a path, or empty
+    bool is_question = false;  ///< INPUT may be a result, whose question is asked again
+    /// The result of --config, or null: INPUT if is_question, else its settings apply.
+    std::shared_ptr<const io::InputFile> result;
+    std::vector<FlagValue> of_result;  ///< these settings
+    bool is_next_layer = false;        ///< the inputs are the context vectors of an earlier result
+    bool is_saved_model = false;       ///< attn wrote the weights' file, with its layer's settings
+    std::string save_weights;          ///< a path, or empty
     const io::Family* save_family = nullptr;  ///< null: `family`, else the initialiser's
 
     /// Paths of the operands that have a file of their own, by key: query, mask, weights, ...

@@ -83,22 +83,23 @@ void apply_flag(Request& request, const FlagValue& given) {
     request.locations[option.key].is_default = given.origin != Origin::command_line;
 }
 
-/// Whether the command line says what is computed on.
-bool names_source(const Request& request, const Args& args) {
-    constexpr const char* sources[] = {"example", "text",  "token_ids", "rand",
-                                       "randn",   "query", "key",       "value"};
-    return args.input || !request.input.empty() ||
-           std::ranges::any_of(sources, [&](const char* key) { return request.keeps_flag(key); });
-}
-
 }  // namespace
 
 Request with_flags(Request request, const Args& args) {
+    if (request.has_mode && !request.of_batch && args.result) {
+        request.result = args.result;
+        request.is_question = args.is_question && !args.input && request.input.empty();
+        if (request.is_question) request.input = args.result->name;
+    }
     for (const FlagValue& given : args.flags) {
         const Option& option = *given.option;
         if (&option == &config_id) request.id = given.text;
         // A command reads its own flags itself.
         if (find_option(option.key) != &option) continue;
+        if (given.of_result && request.result) {
+            request.of_result.push_back(given);
+            continue;
+        }
         // Environment flags apply to all modes, and a record may specify its mode.
         if (given.origin == Origin::environment)
             request.deferred.push_back(given);
@@ -106,11 +107,6 @@ Request with_flags(Request request, const Args& args) {
             apply_flag(request, given);
     }
     if (!request.of_batch && request.has_mode) apply_deferred(request);
-    if (!args.question.empty() && request.has_mode && !request.of_batch &&
-        !names_source(request, args)) {
-        request.input = args.question;
-        request.is_question = true;
-    }
     return request;
 }
 
@@ -120,6 +116,17 @@ void apply_deferred(Request& request) {
         if ((given.option->modes & here) != 0 && !request.has(given.option->key))
             apply_flag(request, given);
     request.deferred.clear();
+}
+
+void apply_settings_of_result(Request& request, const json& asked) {
+    const Modes here = in(request.settings.mode);
+    for (FlagValue& given : request.of_result) {
+        const std::string key = given.option->key;
+        if (!asked.contains(key) || (given.option->modes & here) == 0 || request.has(key)) continue;
+        if (key == "emit" && asked[key] == json{"all"}) given.text = "all";
+        apply_flag(request, given);
+    }
+    request.of_result.clear();
 }
 
 void apply_key(Request& request, const std::string& key, const json& value, const Location& place) {

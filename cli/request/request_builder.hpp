@@ -26,6 +26,10 @@ void apply_value(Request& request, const std::string& key, const nlohmann::json&
 /// Errors: kind usage.
 void apply_deferred(Request& request);
 
+/// Applies the settings of the result of --config that are among those `asked`, unless they are
+/// given. Errors: kind usage.
+void apply_settings_of_result(Request& request, const nlohmann::json& asked);
+
 /// Applies ATTN_KERNEL if neither a flag nor a key specifies a kernel. Errors: kind usage.
 void apply_environment(Request& request);
 
