@@ -272,7 +272,7 @@ private:
         if (!rule.required || !array.type || io::is_float(*array.type)) return;
         add_notes({array.place() + ": its numbers are of type " +
                    std::string(io::name_of(*array.type)) +
-                   ", and are read as they are; as floats " + "they give no note"});
+                   ", and are read as they are; stored as floats they get no note"});
     }
 
     void read_file(const OperandSpec& rule, const io::ArrayRules& allowed) {
