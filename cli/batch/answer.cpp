@@ -186,12 +186,13 @@ void Answerer::remember(const io::InputFile& line, Answer&& answered, double mem
                         Prepared* kind) {
     constexpr std::size_t max_kinds = 8;
     if (!Prepared::may_be(line, answered.question.request, answered.plan, memory)) return;
+    std::string asked = answered.question.request.asked;
     if (kind == nullptr) {
         Prepared alike(line, std::move(answered.question.request));
         kind = alike_.size() < max_kinds ? &alike_.emplace_back(std::move(alike))
                                          : &(alike_[oldest_++ % max_kinds] = std::move(alike));
     }
-    kind->add(std::move(answered.plan));
+    kind->add(std::move(answered.plan), std::move(asked));
 }
 
 RecordOutcome Answerer::answer_line(const Record& record, const Line& line, Prepared* alike) {

@@ -233,8 +233,9 @@ public:
     /// shapes.
     bool hold(const io::InputFile& line) const;
 
-    /// Adds a plan for records whose arrays have the shapes of its operands.
-    void add(Plan plan);
+    /// Adds a plan, and its request's `asked`, for records whose arrays have the shapes of its
+    /// operands.
+    void add(Plan plan, std::string asked);
 
     /// The answer to a record like these; `id` is its id if the line has none. Empty if no plan has
     /// its shapes. Errors: the problem of the record, without its location.
@@ -253,6 +254,7 @@ private:
 
     struct Planned {
         Plan plan;
+        std::string asked;
         std::vector<std::string> head;  // of an answer, split around its slots()
         std::size_t longest = 0;        // answer, in bytes
     };

@@ -71,9 +71,9 @@ Prepared::Prepared(const io::InputFile& line, Request request) : request_(std::m
     }
 }
 
-void Prepared::add(Plan plan) {
+void Prepared::add(Plan plan, std::string asked) {
     constexpr std::size_t max_plans = 64;
-    Planned planned{std::move(plan), {}, 0};
+    Planned planned{std::move(plan), std::move(asked), {}, 0};
     if (planned_.size() < max_plans)
         planned_.push_back(std::move(planned));
     else
@@ -112,6 +112,7 @@ std::string Prepared::head_of(Planned& planned, std::string_view seed) {
     std::vector<std::string>& head = planned.head;
     if (head.empty()) {
         request_.settings = planned.plan.config;
+        request_.asked = planned.asked;
         std::string text = head_text(request_, planned.plan);
         head = cut(text, slots(seed));
         return text;

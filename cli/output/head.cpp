@@ -102,6 +102,7 @@ HeadMembers head_of(const Request& request, const Plan& plan) {
     if (!request.context_tokens.empty())
         head.emplace_back("context_tokens", io::value_text(request.context_tokens));
     head.emplace_back("config", config_of(request));
+    if (!request.asked.empty()) head.emplace_back("asked", request.asked);
     head.emplace_back("shapes", shapes_json(plan.shapes()));
     head.emplace_back("layout", layout_json(plan));
     return head;

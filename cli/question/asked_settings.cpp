@@ -90,39 +90,87 @@ private:
     const std::string& location_;
 };
 
-/// The config of a question with these settings and the operands of a result; nothing if they do
-/// not fit together.
+/// The kept settings say where the input comes from and what form the file has.
+bool is_kept(std::string_view key) {
+    constexpr std::string_view kept[] = {"text", "rand", "randn", "weights", "format"};
+    return std::ranges::find(kept, key) != std::end(kept);
+}
+
+/// These have a default of their own, and no other setting depends on whether they are given.
+bool is_free(std::string_view key) {
+    constexpr std::string_view free[] = {"seed", "dtype", "kernel", "pretty", "precision"};
+    return std::ranges::find(free, key) != std::end(free);
+}
+
+/// Finds which settings of a config follow from the others.
 class Resolver {
 public:
-    Resolver(const io::ResultHead& head, const std::string& location, const std::string& model)
-        : head_(head), location_(location), model_(model) {}
+    Resolver(Mode mode, OperandShapes operands, const std::string& location,
+             io::LoadedModels& models, const std::string& model)
+        : mode_(mode), operands_(std::move(operands)), location_(location), models_(models),
+          model_(model) {}
 
-    json operator()(const json& config) {
-        io::ResultHead head = head_;
-        head.config = std::make_shared<const json>(config);
+    /// The config of a question with these settings and the operands; empty if they do not fit
+    /// together.
+    std::string operator()(const json& config) {
         try {
-            Request request = request_of_result(head, location_);
-            const auto ids =
-                io::unsigned_list(member(member(*head.layout, "operands"), "token_ids"));
-            if (ids && !ids->empty() && !request.text)
-                request.token_ids.resize(std::min(ids->front(), max_axis));
+            Request request;
+            request.settings.mode = mode_;
+            request = with_config(std::move(request), config, location_);
+            if (operands_.weights) request.locations.try_emplace("weights", location_);
+            if (operands_.has_token_ids && !request.text)
+                request.token_ids.resize(operands_.inputs.end()[-2]);
             if (!model_.empty())
                 request = open_layer_source(request, models_, model_)->with_model(request);
             request = with_text(std::move(request));
-            const OperandShapes operands =
-                shapes_of_layout(*head.layout, request.settings.mode, location_);
-            request.settings = make_plan(std::move(request.settings), operands).config;
-            return io::parse_own(config_of(request));
+            request.settings = make_plan(std::move(request.settings), operands_).config;
+            return config_of(request);
         } catch (const Error&) {
             return {};
         }
     }
 
+    /// The settings of `config` without those that follow from the rest. Those of `asked` stay.
+    json without_followers(const json& config, const json& asked) {
+        const std::string all = (*this)(config);
+        if (all.empty()) return config;
+        const auto may_follow = [&](const std::string& key) {
+            return !is_kept(key) && !asked.contains(key) && config.contains(key);
+        };
+        const json resolved = io::parse_own(all);
+        // Most have the default that they have without any other.
+        json bare = config, most = config;
+        for (const auto& [key, value] : config.items())
+            if (may_follow(key)) bare.erase(key);
+        const json defaults = io::parse_own(or_null((*this)(bare)));
+        for (const auto& [key, value] : config.items())
+            if (may_follow(key) && member(defaults, key) == member(resolved, key)) most.erase(key);
+        if ((*this)(most) != all) most = config;
+        const auto from = [&](const char* first) {
+            json fewer = most;
+            const auto leave_out = [&](const std::string& key) {
+                json without = fewer;
+                if (may_follow(key) && without.erase(key) != 0 && (*this)(without) == all)
+                    fewer = std::move(without);
+            };
+            leave_out(first);
+            for (const Option& option : options() | std::views::reverse) leave_out(option.key);
+            return fewer;
+        };
+        // What follows comes after what it follows from, but for d_out, which also follows from
+        // d_v.
+        json by_order = from(""), by_values = from("d_out");
+        return by_values.size() < by_order.size() ? by_values : by_order;
+    }
+
 private:
-    const io::ResultHead& head_;
+    static std::string or_null(std::string text) { return text.empty() ? "null" : text; }
+
+    const Mode mode_;
+    const OperandShapes operands_;
     const std::string& location_;
+    io::LoadedModels& models_;
     const std::string& model_;
-    io::LoadedModels models_;
 };
 
 }  // namespace
@@ -133,30 +181,41 @@ OperandShapes shapes_of_layout(const json& layout, Mode mode, const std::string&
 
 json asked_config(const io::ResultHead& head, const std::string& location,
                   const std::string& model) {
-    json asked = *head.config;
-    Resolver resolve(head, location, model);
-    const json all = resolve(asked);
-    if (all.is_null()) return asked;
-    const auto without_followers = [&](std::string_view first) {
-        json config = asked;
-        const auto leave_out = [&](const std::string& key) {
-            json fewer = config;
-            if (fewer.erase(key) != 0 && resolve(fewer) == all) config = std::move(fewer);
-        };
-        leave_out(std::string(first));
-        // Where the input comes from and the form of the file stay.
-        for (const Option& option : options() | std::views::reverse)
-            if (constexpr std::string_view kept[] = {"text", "rand", "randn", "weights", "format"};
-                std::ranges::find(kept, option.key) == std::end(kept))
-                leave_out(option.key);
-        return config;
-    };
-    // What follows comes after what it follows from, but for d_out, which also follows from d_v.
-    json by_order = without_followers(""), by_values = without_followers("d_out");
-    asked = by_values.size() < by_order.size() ? std::move(by_values) : std::move(by_order);
+    const ModeRow* const mode = mode_named(head.mode);
+    if (mode == nullptr) return *head.config;
+    io::LoadedModels models;
+    Resolver resolve(mode->mode, shapes_of_layout(*head.layout, mode->mode, location), location,
+                     models, model);
+    json asked = resolve.without_followers(*head.config, *head.asked);
     json every = asked;
     every["emit"] = {"all"};
-    return asked.contains("emit") && resolve(every) == all ? every : asked;
+    return asked.contains("emit") && resolve(every) == resolve(asked) ? every : asked;
+}
+
+std::string asked_beside_config(const Request& request, const std::vector<std::string>& given,
+                                const OperandShapes& operands, io::LoadedModels& models) {
+    const json config = io::parse_own(config_of(request));
+    json asked = json::object();
+    for (const std::string& key : given) {
+        const Option* const option = find_option(key);
+        const bool is_setting = option != nullptr && (option->use & in_config) != 0;
+        if (is_setting && !is_kept(key) && !is_free(key) && config.contains(key))
+            asked[key] = config[key];
+    }
+    if (asked.empty()) return {};
+    const auto weights = request.operand_files.find("weights");
+    const std::string model = weights == request.operand_files.end() ? "" : weights->second;
+    const std::string place = "config";
+    Resolver resolve(request.settings.mode, operands, place, models, model);
+    json with_kept = asked;
+    for (const auto& [key, value] : config.items())
+        if (is_kept(key)) with_kept[key] = value;
+    const std::string all = resolve(with_kept);
+    if (all.empty()) return {};
+    const json found = resolve.without_followers(io::parse_own(all), json::object());
+    const bool is_told = std::ranges::all_of(
+        asked.items(), [&](const auto& item) { return found.contains(item.key()); });
+    return is_told ? "" : asked.dump();
 }
 
 }  // namespace attn::cli

@@ -141,6 +141,10 @@ void refuse_model_result(const io::ResultHead& head, const std::string& location
 Request request_of_result(const io::ResultHead& head, const std::string& location,
                           Request request = {});
 
+/// `request`, which has its mode, with the settings of a result's config that it does not have; in
+/// a batch with all. Errors: kind input at `location`.
+Request with_config(Request request, const nlohmann::json& config, const std::string& location);
+
 /// The shapes of the operands that a result's layout lists. Errors: kind input at `location`.
 OperandShapes shapes_of_layout(const nlohmann::json& layout, Mode mode,
                                const std::string& location);
@@ -150,10 +154,15 @@ void take_settings(Request& request);
 
 /// The config of a result without what follows from the rest and its operands: the defaults of its
 /// plan, and the settings of the model at path `model`, which is empty if the result holds the
-/// parameters. `emit` is again `all` where it lists all. Where the settings do not give the config,
-/// all of it was asked.
+/// parameters. What its `asked` lists stays. `emit` is again `all` where it lists all. Where the
+/// settings do not give the config, all of it was asked.
 nlohmann::json asked_config(const io::ResultHead& head, const std::string& location,
                             const std::string& model);
+
+/// The settings that were asked, of those `given`, as JSON for a result's `asked`; empty if
+/// asked_config() finds them in the config alone: no given value equals the one that follows.
+std::string asked_beside_config(const Request& request, const std::vector<std::string>& given,
+                                const OperandShapes& operands, io::LoadedModels& models);
 
 /// Uses a result of attn as the request: its settings and the operands that its layout lists.
 /// Errors: kind input for an array that it lacks or holds rounded.

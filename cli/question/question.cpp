@@ -32,6 +32,7 @@ public:
             if (asked_.input) count_text(*asked_.input);
             if (request().threads) runtime_.pool.set_threads(*request().threads);
             check_sources(asked_);
+            for (const auto& [key, place] : request().locations) given_.push_back(key);
             read_named(request(), is_model_of_document(request()), [this] { open_model(); });
             read_slopes();
             if (request().text || request().example)
@@ -126,6 +127,7 @@ private:
         if (!request.of_batch) request = without_document(std::move(request));
         text_bytes = text_bytes_ + bytes_of(request.tokens) + bytes_of(request.context_tokens);
         text_bytes_while_reading = text_bytes_while_reading_ + read.text_bytes_while_reading;
+        request.asked = asked_beside_config(request, given_, shapes_of(operands), runtime_.models);
         return question;
     }
 
@@ -133,6 +135,7 @@ private:
     const Runtime& runtime_;
     OperandRows* rows_;
     std::unique_ptr<LayerSource> model_;
+    std::vector<std::string> given_;  ///< settings, before those that the model determines
     double text_bytes_ = 0, text_bytes_while_reading_ = 0;
 };
 

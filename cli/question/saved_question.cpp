@@ -127,7 +127,15 @@ Request request_of_result(const io::ResultHead& head, const std::string& locatio
     // Asked before the config, whose members have locations as flags have.
     const bool keeps_tokens = request.keeps_flag("tokens"),
                keeps_context_tokens = request.keeps_flag("context_tokens");
-    for (const auto& [key, value] : head.config->items()) {
+    request = with_config(std::move(request), *head.config, location);
+    if (head.tokens && !keeps_tokens) request.tokens = *head.tokens;
+    if (head.context_tokens && !keeps_context_tokens) request.context_tokens = *head.context_tokens;
+    return request;
+}
+
+Request with_config(Request request, const json& config, const std::string& location) {
+    const ModeRow& mode = row_of(request.settings.mode);
+    for (const auto& [key, value] : config.items()) {
         if (key == "mode" && value != mode.name)
             fail_in_result(location, "config.mode is ", io::shortened(value.dump()),
                            ", and mode is ", mode.name, "; expected the same");
@@ -143,8 +151,6 @@ Request request_of_result(const io::ResultHead& head, const std::string& locatio
         const std::string text = value.is_string() ? value.get<std::string>() : value.dump();
         apply_value(request, key, value, location + ": " + key + " " + io::shortened(text));
     }
-    if (head.tokens && !keeps_tokens) request.tokens = *head.tokens;
-    if (head.context_tokens && !keeps_context_tokens) request.context_tokens = *head.context_tokens;
     return request;
 }
 
@@ -169,7 +175,7 @@ void take_question(Request& request, Input& input) {
     const json path = member(*head.config, "weights");
     const bool has_other_source = std::ranges::any_of(
         std::array{"example", "text", "rand", "randn", "token_ids", "query"}, is_given);
-    if (!request.locations.empty() && all_operands.is_object()) {
+    if (all_operands.is_object()) {
         const bool opens_model = has_norms || has_own_weights || asks_model;
         head.config = std::make_shared<const json>(asked_config(
             head, file.place,

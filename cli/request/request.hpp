@@ -150,6 +150,9 @@ struct Request {
     std::vector<std::string> tokens;
     std::vector<std::string> context_tokens;  ///< the same for the context or the key
 
+    /// As JSON: the settings that were asked; empty if `config` shows which they are.
+    std::string asked;
+
     std::vector<FlagValue> deferred;  ///< environment flags, until the mode is known
     std::map<std::string, Location, std::less<>>
         locations;                               ///< the location of each setting, by key

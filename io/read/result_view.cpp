@@ -14,9 +14,10 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::array<std::string_view, 14> head_keys{
-    "schema", "kv_range", "digest", "mode",        "id",          passed_on_key, "config",
-    "shapes", "layout",   "layers", label_keys[0], label_keys[1], label_keys[2], layer_numbers_key};
+constexpr std::array<std::string_view, 15> head_keys{
+    "schema",      "kv_range",    "digest",      "mode",        "id",
+    passed_on_key, "config",      "asked",       "shapes",      "layout",
+    "layers",      label_keys[0], label_keys[1], label_keys[2], layer_numbers_key};
 
 constexpr std::size_t max_results = 4096;
 constexpr const char* generated_key = "generated";
@@ -101,8 +102,9 @@ json member(const json& object, const std::string& key) {
 ResultHead::ResultHead(const InputFile& file)
     : tokens(labels_in(file, "tokens")), context_tokens(labels_in(file, "context_tokens")),
       decoder_tokens(labels_in(file, "decoder_tokens")), config(shared_member(file, "config")),
-      shapes(shared_member(file, "shapes")), layout(shared_member(file, "layout")),
-      layers(shared_member(file, "layers")), corpus(shared_member(file, "corpus")) {
+      asked(shared_member(file, "asked")), shapes(shared_member(file, "shapes")),
+      layout(shared_member(file, "layout")), layers(shared_member(file, "layers")),
+      corpus(shared_member(file, "corpus")) {
     const json name = head_member(file, "mode"), number = head_member(file, "id");
     layer_numbers = file.arrays ? layer_numbers_of(head_member(file, layer_numbers_key), file.place)
                     : file.holds_object() ? layer_numbers_of(*file.document)

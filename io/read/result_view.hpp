@@ -76,7 +76,7 @@ struct ResultHead {
     std::string id;  ///< as pictures show it: a number is "id 7"
     std::optional<std::vector<std::string>> tokens, context_tokens, decoder_tokens;
     /// As written; JSON's null where the file has none.
-    std::shared_ptr<const nlohmann::json> config, shapes, layout;
+    std::shared_ptr<const nlohmann::json> config, asked, shapes, layout;
     /// Of a model's result: an object with the config, shapes and layout of each layer, by number.
     std::shared_ptr<const nlohmann::json> layers;
     std::shared_ptr<const nlohmann::json> corpus;  ///< of statistics: what texts they are of

@@ -2,6 +2,7 @@
 // every format that has a head; and which of several configs comes first.
 #include "tests/support/answers.hpp"
 #include "tests/support/random_question.hpp"
+#include "tests/support/walk_text.hpp"
 
 namespace saved_question_test {
 
@@ -54,7 +55,7 @@ const std::vector<Words>& more_questions() {
 
 /// The question of a result is that of its words, for every command.
 void check_question(const Words& words, const std::string& format) {
-    CAPTURE(words);
+    CAPTURE(joined(words));
     CAPTURE(format);
     const std::string result = file_of("g", format), again = file_of("h", format);
     const Outcome made = run_attn(words + Words{"--emit", "all", "-o", result});
