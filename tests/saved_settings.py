@@ -303,8 +303,10 @@ def main():
                 good = word in ("equal", "refused", "both refuse", "no result")
                 if not good and shown[word] <= options.show:
                     print(f"{word}: {case_id(case)}")
+                    texts = [text for _, text, _ in runs]
+                    start = max(len(os.path.commonprefix(texts)) - 60, 0)
                     for name, (code, text, error) in zip(("afresh", "again"), runs):
-                        print(f"    {name}: {code} {error.strip() or text[:120]!r}")
+                        print(f"    {name}: {code} {error.strip()} {text[start:start + 160]!r}")
     print(", ".join(f"{count} {word}" for word, count in sorted(counts.items())), "of", len(cases))
     bad = sum(counts[word] for word in ("old numbers", "differs", "accepted", "bad error", "crash"))
     return 1 if bad or counts["equal"] < len(cases) / 4 else 0

@@ -187,6 +187,7 @@ json asked_config(const io::ResultHead& head, const std::string& location,
     Resolver resolve(mode->mode, shapes_of_layout(*head.layout, mode->mode, location), location,
                      models, model);
     json asked = resolve.without_followers(*head.config, *head.asked);
+    if (head.asked->contains("emit")) asked["emit"] = (*head.asked)["emit"];
     json every = asked;
     every["emit"] = {"all"};
     return asked.contains("emit") && resolve(every) == resolve(asked) ? every : asked;
@@ -212,10 +213,14 @@ std::string asked_beside_config(const Request& request, const std::vector<std::s
         if (is_kept(key)) with_kept[key] = value;
     const std::string all = resolve(with_kept);
     if (all.empty()) return {};
-    const json found = resolve.without_followers(io::parse_own(all), json::object());
+    const json resolved = io::parse_own(all),
+               found = resolve.without_followers(resolved, json::object());
     const bool is_told = std::ranges::all_of(
         asked.items(), [&](const auto& item) { return found.contains(item.key()); });
-    return is_told ? "" : asked.dump();
+    if (is_told) return {};
+    for (auto& [key, value] : asked.items())
+        if (key != "emit") value = resolved[key];
+    return asked.dump();
 }
 
 }  // namespace attn::cli

@@ -32,7 +32,8 @@ public:
             if (asked_.input) count_text(*asked_.input);
             if (request().threads) runtime_.pool.set_threads(*request().threads);
             check_sources(asked_);
-            for (const auto& [key, place] : request().locations) given_.push_back(key);
+            for (const auto& [key, place] : request().locations)
+                if (!place.follows) given_.push_back(key);
             read_named(request(), is_model_of_document(request()), [this] { open_model(); });
             read_slopes();
             if (request().text || request().example)

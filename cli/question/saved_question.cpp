@@ -58,6 +58,33 @@ void require_array(const io::InputFile& file, const io::ResultHead& head, const 
                                             "result without --store");
 }
 
+/// Whether the request computes in float64 and the result has numbers in float32.
+bool is_widened(const Request& request, const io::ResultHead& head) {
+    return request.has("dtype") && request.settings.dtype == Dtype::float64 &&
+           member(*head.config, "dtype") == name_of(dtype_names, Dtype::float32);
+}
+
+/// The digits that float64 would read are not in the result.
+[[noreturn]] void refuse_rounded(const Request& request, const std::string& place,
+                                 const std::string& name) {
+    throw setting_error(request, "dtype",
+                        place + " holds " + name +
+                            " rounded to float32; expected --dtype float32, or the question's own "
+                            "input and flags in place of the result");
+}
+
+/// Slopes that are read from a file are rounded as it is.
+void check_slopes(const Request& request, const io::ResultHead& head, const std::string& place) {
+    const json slopes = member(*head.config, "alibi_slopes");
+    const auto is_rounded = [](const json& slope) {
+        const double value = slope.is_number() ? slope.get<double>() : 0.0;
+        return value == static_cast<double>(static_cast<float>(value));
+    };
+    if (is_widened(request, head) && !request.has("alibi_slopes") && slopes.is_array() &&
+        std::ranges::all_of(slopes, is_rounded))
+        refuse_rounded(request, place, "alibi_slopes");
+}
+
 RealArray read_saved(const Input& input, const std::string& name, Dtype dtype) {
     io::ArrayRules rules = io::ArrayRules::anything(4);
     rules.dtype = dtype;
@@ -110,6 +137,7 @@ void refuse_model_result(const io::ResultHead& head, const std::string& location
 void take_settings(Request& request) {
     const io::InputFile& file = *request.result;
     const io::ResultHead head(file);
+    check_slopes(request, head, file.place);
     json asked = *head.config;
     const json weights = member(asked, "weights");
     if (head.has_layout())
@@ -157,6 +185,7 @@ Request with_config(Request request, const json& config, const std::string& loca
 void take_question(Request& request, Input& input) {
     io::InputFile& file = input.file;
     io::ResultHead head(file);
+    check_slopes(request, head, file.place);
     const bool has_own_weights = request.keeps_flag("weights");
     const json all_operands = member(*head.layout, "operands");
     const bool has_norms = all_operands.contains("norm") || all_operands.contains("head_norms");
@@ -170,16 +199,24 @@ void take_question(Request& request, Input& input) {
         "family",   "layer", "weights_layout", "weights_shapes",  "model_config",   "token_ids",
         "pre_norm", "norm",  "norm_eps",       "position_offset", "embedding_scale"};
     const auto is_given = [&](const char* key) { return request.keeps_flag(key); };
-    const auto of_its_model = std::ranges::find_if(of_model, is_given);
-    const bool asks_model = of_its_model != std::end(of_model);
     const json path = member(*head.config, "weights");
+    const bool widens = is_widened(request, head);
+    const auto first_of_model = std::ranges::find_if(of_model, is_given);
+    const char* const of_its_model = first_of_model != std::end(of_model) ? *first_of_model
+                                     : widens && path.is_string()         ? "dtype"
+                                                                          : nullptr;
+    const bool asks_model = of_its_model != nullptr;
     const bool has_other_source = std::ranges::any_of(
         std::array{"example", "text", "rand", "randn", "token_ids", "query"}, is_given);
+    std::vector<std::string> followers;
     if (all_operands.is_object()) {
         const bool opens_model = has_norms || has_own_weights || asks_model;
-        head.config = std::make_shared<const json>(asked_config(
-            head, file.place,
-            opens_model && path.is_string() ? path.get<std::string>() : std::string()));
+        const std::string model = path.is_string() ? path.get<std::string>() : std::string();
+        const json asked = asked_config(head, file.place, model);
+        json config = opens_model || model.empty() ? asked : asked_config(head, file.place, "");
+        for (const auto& [key, value] : config.items())
+            if (!asked.contains(key) && !request.has(key)) followers.push_back(key);
+        head.config = std::make_shared<const json>(std::move(config));
     }
     if (has_other_source) {
         json config = *head.config;
@@ -188,6 +225,9 @@ void take_question(Request& request, Input& input) {
         head.tokens.reset();
     }
     request = request_of_result(head, file.place, std::move(request));
+    for (const std::string& key : followers)
+        if (const auto place = request.locations.find(key); place != request.locations.end())
+            place->second.follows = true;
     request.has_mode = true;
     // A file of flags has paths relative to its folder, and a result those of its command.
     const json weights = member(*head.config, "weights");
@@ -212,14 +252,17 @@ void take_question(Request& request, Input& input) {
     const bool is_from_settings =
         request.example || request.text || has_other_ids || !request.settings.drawn_shape().empty();
     const bool has_ids = operands.contains("token_ids") && !is_from_settings;
-    const bool is_other = asks_model && *of_its_model != std::string_view("layer");
+    const bool is_other = asks_model && of_its_model != std::string_view("layer");
     if (is_other && !request.has_file("weights") && operands.contains("W_query"))
-        throw setting_error(request, *of_its_model,
+        throw setting_error(request, of_its_model,
                             file.place +
                                 " holds parameters without their model; expected no such flag, or "
                                 "--weights MODEL");
+    const json boolean = member(*head.layout, "boolean");
     const auto take = [&](const std::string& key, const std::string& array) {
         require_array(file, head, array);
+        if (widens && std::find(boolean.begin(), boolean.end(), key) == boolean.end())
+            refuse_rounded(request, file.place, array);
         request.locations[key] = Location(file.place + ":" + array);
     };
     for (const OperandShapeRow& row : operand_shape_rows) {
@@ -232,7 +275,8 @@ void take_question(Request& request, Input& input) {
         if (key == "inputs" && file.arrays) file.array = key;
     }
     if (has_ids) {
-        take("token_ids", "token_ids");
+        require_array(file, head, "token_ids");
+        request.locations["token_ids"] = Location(file.place + ":token_ids");
         if (!has_norms) require_array(file, head, "inputs");
         for (const double id : read_saved(input, "token_ids", Dtype::float64).take<double>()) {
             if (!(id >= 0 && id < 0x1p53 && id == std::trunc(id)))
@@ -250,6 +294,7 @@ void take_question(Request& request, Input& input) {
                        "its layer has norms, whose parameters a result does not hold; expected the "
                        "request that it was computed from");
     if (has_norms) return;
+    if (widens) refuse_rounded(request, file.place, "W_query");
     for (const auto& [name, shape] : operands.items())
         if (name.starts_with("W_") || name.starts_with("b_")) require_array(file, head, name);
     request.locations.try_emplace("weights", file.place);

@@ -71,6 +71,7 @@ struct Location {
     bool in_document = false;
     bool is_key = false;      ///< from a request, whose document may have been freed
     bool is_default = false;  ///< from a file of flags
+    bool follows = false;     ///< from the model of a result, and was not asked
     std::size_t offset = 0;   ///< of the key or value in the document
     std::string_view value;   ///< as written there; empty if the location is enough
 };
