@@ -217,7 +217,11 @@ std::string asked_beside_config(const Request& request, const std::vector<std::s
                found = resolve.without_followers(resolved, json::object());
     const bool is_told = std::ranges::all_of(
         asked.items(), [&](const auto& item) { return found.contains(item.key()); });
-    if (is_told) return {};
+    // A request with every setting is the config of a result, and its answer the same bytes.
+    const bool is_config = std::ranges::all_of(resolved.items(), [&](const auto& item) {
+        return find_option(item.key()) == nullptr || std::ranges::count(given, item.key()) != 0;
+    });
+    if (is_told || is_config) return {};
     for (auto& [key, value] : asked.items())
         if (key != "emit") value = resolved[key];
     return asked.dump();

@@ -253,7 +253,9 @@ private:
         } else {
             const std::string key = rule.key;
             const std::string expected =
-                "missing; expected a file, or \"" + key + "\" in the request";
+                request_.result ? "missing, as INPUT replaces what " + request_.result->place +
+                                      " was computed on; expected a file"
+                                : "missing; expected a file, or \"" + key + "\" in the request";
             if (request_.of_batch)
                 throw Error(ErrorKind::usage, input_->file.place, key + " " + expected);
             throw Error(ErrorKind::usage, "--" + key, expected);
