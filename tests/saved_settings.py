@@ -12,6 +12,7 @@ same flags fail afresh too. --count 0 runs every case. Needs the standard librar
 import argparse
 import collections
 import concurrent.futures
+import gzip
 import itertools
 import os
 import pathlib
@@ -23,6 +24,7 @@ import sys
 import tempfile
 
 DATA = pathlib.Path(__file__).resolve().parent.parent / "data"
+OPERANDS = {"context", "mask", "key_padding_mask", "past_key", "past_value", "past_state", "tokens"}
 SOURCES = ("rand", "randn", "text", "example", "token_ids", "INPUT")
 
 JOURNEY = {"INPUT": "journey.csv"}
@@ -54,6 +56,33 @@ QUESTIONS = [
                    {"d_out": 12, "heads": 6, "alibi": True, "alibi_slopes": "geometric"},
                    {"d_out": 12, "heads": 3, "rope": "interleaved", "out_bias": False})),
     ("multihead", {"rand": "6,4", "heads": 2, "init": "mha"}),
+    # Given values that equal those that would follow.
+    *(("causal", {**source, **more}) for source in (JOURNEY, RAND)
+      for more in ({"d_out": 3}, {"d_out": 4, "d_k": 4}, {"d_v": 4}, {"d_out": 5, "d_k": 3},
+                   {"d_out": 4, "scale": 0.5}, {"causal_align": "top-left", "alibi": False},
+                   {"d_out": 4, "rope": "half", "rope_base": 10000, "rope_dims": 4},
+                   {"alibi": True, "alibi_slopes": "published"}, {"qkv_bias": False, "dropout": 0},
+                   {"rng_skip": 0, "init": "linear", "mask_method": "neg-inf"})),
+    *(("multihead", {**source, **more}) for source in (JOURNEY, TEXT)
+      for more in ({"d_out": 6, "heads": 1}, {"d_out": 6, "heads": 3, "kv_heads": 3},
+                   {"d_out": 6, "heads": 2, "causal": True, "out_bias": True, "out_proj": True},
+                   {"d_out": 6, "d_v": 6, "heads": 2}, {"d_out": 3, "style": "split"})),
+    ("self", {**TEXT, "embed_dim": 3, "embed_seed": 0}),
+    ("linear", {**JOURNEY, "decay": "-0.1", "rule": "gated", "qk_norm": False}),
+    ("cross", {**JOURNEY, "context": "context.csv", "causal": False, "d_out": 3}),
+    ("sdpa", {"query": "q.npy", "key": "k.npy", "value": "v.npy", "causal": False, "heads": 1}),
+    # Compressed and stacked inputs, masks and caches.
+    ("causal", {"INPUT": "journey.csv.gz", "d_out": 2}),
+    ("multihead", {"INPUT": "batch.json", "heads": 2, "kv_lengths": "2,3"}),
+    ("multihead", {"INPUT": "batch.json", "d_out": 4, "heads": 2, "tokens": "a,b,c"}),
+    ("self", {**JOURNEY, "mask": "mask.csv", "mask_kind": "additive"}),
+    ("causal", {**JOURNEY, "mask": "keep.json", "mask_true": "keep", "d_out": 2}),
+    ("multihead", {**JOURNEY, "heads": 3, "key_padding_mask": "padding.json", "mask_true": "drop"}),
+    ("causal", {**JOURNEY, "d_out": 2, "past_key": "past.json", "past_value": "past.json"}),
+    ("sdpa", {"query": "q.npy", "key": "k.npy", "value": "v.npy", "rope": "half", "rope_base": 100,
+              "alibi": True, "alibi_slopes": "slopes.csv"}),
+    ("linear", {**JOURNEY, "d_out": 2, "past_state": "past.json", "decay": "-0.2"}),
+    ("linear", {**JOURNEY, "decay": "decay.json"}),
     *(("cross", {**source, "context": "context.csv", **more}) for source in (JOURNEY, EXAMPLE)
       for more in ({}, {"d_out": 6, "heads": 2}, {"causal": True, "causal_align": "bottom-right"})),
     *(("sdpa", {"query": "q.npy", "key": "k.npy", "value": "v.npy", **more})
@@ -135,13 +164,17 @@ def words_of(flags):
     return words
 
 
+def is_operand(key, value):
+    return key in OPERANDS or (key == "decay" and value.endswith(".json"))
+
+
 def replaced(question, change):
     """The question's flags with the change. A new input takes the old one's place."""
     if any(key in SOURCES for key in change):
         question = {key: value for key, value in question.items()
                     if key not in SOURCES and not key.startswith("embed_") and key != "vocab_size"}
     if "INPUT" in change:  # the result gives its settings alone
-        question.pop("context", None)
+        question = {key: value for key, value in question.items() if not is_operand(key, value)}
     return {**question, **change}
 
 
@@ -206,7 +239,8 @@ def run_case(runner, case):
     saved = "r%016x.%s" % (hash((mode, str(base))) & (2**64 - 1), form)
     if not runner.save(mode, base, saved):
         return "no result", ()
-    if way == "config":
+    if way in ("config", "settings"):
+        own = [question["INPUT"]] if way == "settings" else []
         out = f"o{random.getrandbits(60):x}.json"
 
         def ask(*words):
@@ -217,7 +251,7 @@ def run_case(runner, case):
             return code, text, error
         old = ask(mode, *words_of({**base, "emit": "all"}))
         fresh = ask(mode, *words_of(asked))
-        again = ask(mode, *words_of(change), "--config", saved)
+        again = ask(mode, *own, *words_of(change), "--config", saved)
     elif way == "explain":
         asked.pop("emit")
         fresh = runner.run("explain", mode, *words_of(asked))
@@ -250,13 +284,17 @@ def all_cases():
         pairs = [{**one, **two} for one, two in itertools.combinations(single, 2)
                  if not set(one) & set(two)]
         for change, form, dtype, way in itertools.product(
-                single + pairs, ("json", "npz", "safetensors"), ("float32", "float64"),
-                ("config", "repro", "check", "explain")):
+                single + pairs, ("json", "npz", "safetensors", "ndjson"), ("float32", "float64"),
+                ("config", "settings", "repro", "check", "explain")):
             file = way in ("check", "repro") and "INPUT" in change
             explained = way in ("explain", "repro", "check") and (
                 {"emit", "top", "precision", "average_heads", "head", "token", "kernel",
                  "dtype"} & change.keys())
-            if not file and not explained:
+            # Settings for the input that the result has too.
+            unnamed = way == "settings" and (
+                "INPUT" not in question or any(key in SOURCES for key in change) or
+                any(is_operand(*item) for item in question.items()))
+            if not file and not explained and not unnamed:
                 yield mode, dict(question), dict(change), form, dtype, way
 
 
@@ -269,6 +307,15 @@ def prepare(folder):
     folder.joinpath("context.csv").write_text(rows(6, 3, 2) + "\n")
     folder.joinpath("wide.csv").write_text(rows(4, 12, 3) + "\n")
     folder.joinpath("eight.csv").write_text(rows(4, 8, 4) + "\n")
+    with gzip.open(folder / "journey.csv.gz", "wb") as file:
+        file.write(folder.joinpath("journey.csv").read_bytes())
+    for name, text in (
+            ("batch.json", "[[[0.1,0.2],[0.3,0.4],[0,1]],[[0,1],[-1,2],[2,2]]]"),
+            ("keep.json", str([[(i + j) % 3 != 1 or i == j for j in range(6)] for i in range(6)]).lower()),
+            ("padding.json", "[false,false,true,false,false,false]"),
+            ("past.json", "[[0.5,0.1],[0.3,-1]]"), ("slopes.csv", "0.3\n"),
+            ("decay.json", "[-0.5,-1,-0.25,-2,0,-1]")):
+        folder.joinpath(name).write_text(text)
     folder.joinpath("mask.csv").write_text("0,-1,0,-2,0,-1\n" * 6)
     for name, shift in (("q", 5), ("k", 6), ("v", 7)):
         text = rows(5, 8, shift).replace("\n", ",")
