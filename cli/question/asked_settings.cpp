@@ -1,5 +1,6 @@
 // What the question of a result asked for, as opposed to what followed from that.
 #include <algorithm>
+#include <map>
 #include <ranges>
 #include <utility>
 
@@ -112,27 +113,15 @@ public:
 
     /// The config of a question with these settings and the operands; empty if they do not fit
     /// together.
-    std::string operator()(const json& config) {
-        try {
-            Request request;
-            request.settings.mode = mode_;
-            request = with_config(std::move(request), config, location_);
-            if (operands_.weights) request.locations.try_emplace("weights", location_);
-            if (operands_.has_token_ids && !request.text)
-                request.token_ids.resize(operands_.inputs.end()[-2]);
-            if (!model_.empty())
-                request = open_layer_source(request, models_, model_)->with_model(request);
-            request = with_text(std::move(request));
-            request.settings = make_plan(std::move(request.settings), operands_).config;
-            return config_of(request);
-        } catch (const Error&) {
-            return {};
-        }
+    const std::string& operator()(const json& config) {
+        const auto [known, is_new] = known_.try_emplace(config.dump());
+        if (is_new) known->second = resolve(config);
+        return known->second;
     }
 
     /// The settings of `config` without those that follow from the rest. Those of `asked` stay.
     json without_followers(const json& config, const json& asked) {
-        const std::string all = (*this)(config);
+        const std::string& all = (*this)(config);
         if (all.empty()) return config;
         const auto may_follow = [&](const std::string& key) {
             return !is_kept(key) && !asked.contains(key) && config.contains(key);
@@ -164,6 +153,23 @@ public:
     }
 
 private:
+    std::string resolve(const json& config) const {
+        try {
+            Request request;
+            request.settings.mode = mode_;
+            request = with_config(std::move(request), config, location_);
+            if (operands_.weights) request.locations.try_emplace("weights", location_);
+            if (operands_.has_token_ids && !request.text) request.token_ids = {0};
+            if (!model_.empty())
+                request = open_layer_source(request, models_, model_)->with_model(request);
+            request = with_text(std::move(request));
+            request.settings = make_plan(std::move(request.settings), operands_).config;
+            return config_of(request);
+        } catch (const Error&) {
+            return {};
+        }
+    }
+
     static std::string or_null(std::string text) { return text.empty() ? "null" : text; }
 
     const Mode mode_;
@@ -171,6 +177,7 @@ private:
     const std::string& location_;
     io::LoadedModels& models_;
     const std::string& model_;
+    std::map<std::string, std::string> known_;  // a model with many tensors takes time
 };
 
 }  // namespace
@@ -188,9 +195,11 @@ json asked_config(const io::ResultHead& head, const std::string& location,
                      models, model);
     json asked = resolve.without_followers(*head.config, *head.asked);
     if (head.asked->contains("emit")) asked["emit"] = (*head.asked)["emit"];
+    const std::string& all = resolve(*head.config);
+    if (all.empty() || !asked.contains("emit")) return asked;
     json every = asked;
     every["emit"] = {"all"};
-    return asked.contains("emit") && resolve(every) == resolve(asked) ? every : asked;
+    return resolve(every) == all ? every : asked;
 }
 
 std::string asked_beside_config(const Request& request, const std::vector<std::string>& given,
@@ -211,7 +220,7 @@ std::string asked_beside_config(const Request& request, const std::vector<std::s
     json with_kept = asked;
     for (const auto& [key, value] : config.items())
         if (is_kept(key)) with_kept[key] = value;
-    const std::string all = resolve(with_kept);
+    const std::string& all = resolve(with_kept);
     if (all.empty()) return {};
     const json resolved = io::parse_own(all),
                found = resolve.without_followers(resolved, json::object());
