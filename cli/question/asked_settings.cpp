@@ -1,6 +1,7 @@
 // What the question of a result asked for, as opposed to what followed from that.
 #include <algorithm>
 #include <map>
+#include <memory>
 #include <ranges>
 #include <utility>
 
@@ -153,21 +154,30 @@ public:
     }
 
 private:
-    std::string resolve(const json& config) const {
+    std::string resolve(const json& config) {
         try {
             Request request;
             request.settings.mode = mode_;
             request = with_config(std::move(request), config, location_);
             if (operands_.weights) request.locations.try_emplace("weights", location_);
             if (operands_.has_token_ids && !request.text) request.token_ids = {0};
-            if (!model_.empty())
-                request = open_layer_source(request, models_, model_)->with_model(request);
+            if (!model_.empty()) request = source_of(request, config).with_model(request);
             request = with_text(std::move(request));
             request.settings = make_plan(std::move(request.settings), operands_).config;
             return config_of(request);
         } catch (const Error&) {
             return {};
         }
+    }
+
+    /// The names of many tensors take time, and few settings choose among them.
+    LayerSource& source_of(const Request& request, const json& config) {
+        std::string key;
+        for (const char* choice : {"model_config", "family", "layer", "weights_layout"})
+            key += member(config, choice).dump() + " ";
+        std::unique_ptr<LayerSource>& source = sources_[key];
+        if (!source) source = open_layer_source(request, models_, model_);
+        return *source;
     }
 
     static std::string or_null(std::string text) { return text.empty() ? "null" : text; }
@@ -177,7 +187,8 @@ private:
     const std::string& location_;
     io::LoadedModels& models_;
     const std::string& model_;
-    std::map<std::string, std::string> known_;  // a model with many tensors takes time
+    std::map<std::string, std::string> known_;
+    std::map<std::string, std::unique_ptr<LayerSource>> sources_;
 };
 
 }  // namespace

@@ -16,7 +16,8 @@ public:
     virtual ~LayerSource() = default;
 
     /// The request with the settings that the model determines. Pass this request to the other
-    /// members. Errors: kind usage for settings that contradict the model.
+    /// members. Called again, the request has the same layer. Errors: kind usage for settings that
+    /// contradict the model.
     virtual Request with_model(Request request) { return request; }
 
     virtual AnyLayerWeights read_weights(const Request& request) const = 0;

@@ -156,7 +156,7 @@ void ModelSource::find_block(Request& request) {
             request, "family",
             concat("the model is of type ", model_->type(), "; expected ",
                    family != nullptr ? concat("--family ", family->name) : "no --family"));
-    if (family != nullptr)
+    if (family != nullptr && !names_)
         for (io::ModelLayer& layer : io::layers_of(*file_))
             if (layer.family == family && layer.number == request.layer &&
                 layer.full("").starts_with(model_->files().prefix))

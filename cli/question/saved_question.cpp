@@ -213,7 +213,9 @@ void take_question(Request& request, Input& input) {
         const bool opens_model = has_norms || has_own_weights || asks_model;
         const std::string model = path.is_string() ? path.get<std::string>() : std::string();
         const json asked = asked_config(head, file.place, model);
-        json config = opens_model || model.empty() ? asked : asked_config(head, file.place, "");
+        json config = request.locations.empty()      ? *head.config
+                      : opens_model || model.empty() ? asked
+                                                     : asked_config(head, file.place, "");
         for (const auto& [key, value] : config.items())
             if (!asked.contains(key) && !request.has(key)) followers.push_back(key);
         head.config = std::make_shared<const json>(std::move(config));

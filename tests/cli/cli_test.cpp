@@ -16,8 +16,8 @@ std::vector<json> arrays_in(const std::string& answers) {
     for (const std::string& line : lines_of(answers)) {
         json arrays = json::parse(line, nullptr, false);
         if (!arrays.is_object()) arrays = line;
-        for (const char* key :
-             {"schema", "id", "mode", "config", "shapes", "layout", "tokens", "context_tokens"})
+        for (const char* key : {"schema", "id", "mode", "config", "asked", "shapes", "layout",
+                                "tokens", "context_tokens"})
             if (arrays.is_object()) arrays.erase(key);
         lines.push_back(arrays);
     }

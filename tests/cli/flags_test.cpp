@@ -177,6 +177,12 @@ TEST_CASE("flags: of --x and --no-x the last wins, and one is the default, in ev
     const auto are_equal = [](const test::Outcome& a, const test::Outcome& b) {
         return a.code == b.code && a.out == b.out && a.err == b.err;
     };
+    // A given default is an answer's only member more.
+    const auto unasked = [](test::Outcome outcome) {
+        const std::size_t at = outcome.out.find("\"asked\":{");
+        if (at != std::string::npos) outcome.out.erase(at, outcome.out.find("},", at) + 2 - at);
+        return outcome;
+    };
     std::size_t count = 0;
     for (const ModeRow& mode : mode_rows)
         for (const Option& option : options()) {
@@ -193,11 +199,11 @@ TEST_CASE("flags: of --x and --no-x the last wins, and one is the default, in ev
             CAPTURE(on);
             const test::Outcome with = test::run_attn(question + Words{on}),
                                 without = test::run_attn(question + Words{off}),
-                                plain = test::run_attn(question);
+                                plain = unasked(test::run_attn(question));
             REQUIRE_MESSAGE(plain.code == 0, plain.err);
             // Some need an input or a model that these questions do not have.
             if (with.code == 0 || without.code == 0)
-                CHECK((are_equal(plain, with) || are_equal(plain, without)));
+                CHECK((are_equal(plain, unasked(with)) || are_equal(plain, unasked(without))));
             CHECK(are_equal(test::run_attn(question + Words{on, off}), without));
             CHECK(are_equal(test::run_attn(question + Words{off, on}), with));
             ++count;
