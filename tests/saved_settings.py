@@ -172,7 +172,8 @@ def replaced(question, change):
     """The question's flags with the change. A new input takes the old one's place."""
     if any(key in SOURCES for key in change):
         question = {key: value for key, value in question.items()
-                    if key not in SOURCES and not key.startswith("embed_") and key != "vocab_size"}
+                    if key not in SOURCES and not key.startswith("embed_")
+                    and key not in ("vocab_size", "tokens")}
     if "INPUT" in change:  # the result gives its settings alone
         question = {key: value for key, value in question.items() if not is_operand(key, value)}
     return {**question, **change}

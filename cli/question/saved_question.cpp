@@ -73,18 +73,6 @@ bool is_widened(const Request& request, const io::ResultHead& head) {
                             "input and flags in place of the result");
 }
 
-/// Slopes that are read from a file are rounded as it is.
-void check_slopes(const Request& request, const io::ResultHead& head, const std::string& place) {
-    const json slopes = member(*head.config, "alibi_slopes");
-    const auto is_rounded = [](const json& slope) {
-        const double value = slope.is_number() ? slope.get<double>() : 0.0;
-        return value == static_cast<double>(static_cast<float>(value));
-    };
-    if (is_widened(request, head) && !request.has("alibi_slopes") && slopes.is_array() &&
-        std::ranges::all_of(slopes, is_rounded))
-        refuse_rounded(request, place, "alibi_slopes");
-}
-
 RealArray read_saved(const Input& input, const std::string& name, Dtype dtype) {
     io::ArrayRules rules = io::ArrayRules::anything(4);
     rules.dtype = dtype;
@@ -137,7 +125,6 @@ void refuse_model_result(const io::ResultHead& head, const std::string& location
 void take_settings(Request& request) {
     const io::InputFile& file = *request.result;
     const io::ResultHead head(file);
-    check_slopes(request, head, file.place);
     json asked = *head.config;
     const json weights = member(asked, "weights");
     if (head.has_layout())
@@ -185,7 +172,6 @@ Request with_config(Request request, const json& config, const std::string& loca
 void take_question(Request& request, Input& input) {
     io::InputFile& file = input.file;
     io::ResultHead head(file);
-    check_slopes(request, head, file.place);
     const bool has_own_weights = request.keeps_flag("weights");
     const json all_operands = member(*head.layout, "operands");
     const bool has_norms = all_operands.contains("norm") || all_operands.contains("head_norms");
