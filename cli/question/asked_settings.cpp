@@ -204,7 +204,9 @@ json asked_config(const io::ResultHead& head, const std::string& location,
     io::LoadedModels models;
     Resolver resolve(mode->mode, shapes_of_layout(*head.layout, mode->mode, location), location,
                      models, model);
-    json asked = resolve.without_followers(*head.config, *head.asked);
+    json config = *head.config;
+    if (head.asked->is_object()) config.insert(head.asked->begin(), head.asked->end());
+    json asked = resolve.without_followers(config, *head.asked);
     if (head.asked->contains("emit")) asked["emit"] = (*head.asked)["emit"];
     const std::string& all = resolve(*head.config);
     if (all.empty() || !asked.contains("emit")) return asked;
@@ -243,7 +245,7 @@ std::string asked_beside_config(const Request& request, const std::vector<std::s
     });
     if (is_told || is_config) return {};
     for (auto& [key, value] : asked.items())
-        if (key != "emit") value = resolved[key];
+        if (key != "emit" && resolved.contains(key)) value = resolved[key];
     return asked.dump();
 }
 

@@ -202,6 +202,7 @@ void take_question(Request& request, Input& input) {
         json config = request.locations.empty()      ? *head.config
                       : opens_model || model.empty() ? asked
                                                      : asked_config(head, file.place, "");
+        config.insert(asked.begin(), asked.end());
         for (const auto& [key, value] : config.items())
             if (!asked.contains(key) && !request.has(key)) followers.push_back(key);
         head.config = std::make_shared<const json>(std::move(config));
