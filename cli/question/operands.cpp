@@ -288,7 +288,7 @@ private:
 
     /// Elements of a text are also in memory as float64 until all of them are rounded.
     RealArray rounded(RealArray read, const io::InputFile& file) {
-        if (file.source && request_.settings.dtype == Dtype::float32)
+        if (file.source && request_.settings.dtype == NumberType::float32)
             largest_unrounded_ = std::max(largest_unrounded_, 2 * read.bytes());
         return read;
     }
