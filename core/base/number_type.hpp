@@ -37,6 +37,13 @@ enum class NumberType {
     fixed  ///< two's complement of a given number of bits, some of which follow the point
 };
 
+/// What attn does with a type.
+namespace use {
+inline constexpr unsigned computes = 1;  ///< a `--dtype`
+inline constexpr unsigned judges = 2;    ///< a `check --type`
+inline constexpr unsigned stores = 4;    ///< a `--store`
+}  // namespace use
+
 /// What is known about a type. The unit, least, largest and round are those of floating-point types
 /// that a program computes in.
 struct NumberTypeRow {
@@ -45,9 +52,7 @@ struct NumberTypeRow {
     std::string_view descr;        ///< NumPy's, without the byte order; V2 is that of ml_dtypes
     std::string_view safetensors;  ///< its name there, and in GGUF
     std::size_t size;              ///< bytes of a number; 0: by its parameters
-    bool computes = false;         ///< a `--dtype`
-    bool judged = false;           ///< a `check --type`
-    bool stores = false;           ///< a `--store`
+    unsigned uses = 0;             ///< of `use`
     unsigned digits = 0;  ///< decimals that distinguish any two numbers of [-1, 1]; of a `--dtype`
     std::string_view largest_text{};  ///< the largest finite number as its shortest decimal
     double unit = 0;   ///< the unit roundoff: half the distance from 1 to the next number
@@ -66,92 +71,31 @@ inline double rounded_to_float32(double x) {
     return double{static_cast<float>(x)};
 }
 
-inline constexpr std::array<NumberTypeRow, 18> number_types{{
-    {NumberType::boolean, "bool", "b1", "BOOL", 1},
-    {.type = NumberType::int8,
-     .name = "int8",
-     .descr = "i1",
-     .safetensors = "I8",
-     .size = 1,
-     .stores = true},
-    {NumberType::int16, "int16", "i2", "I16", 2},
-    {NumberType::int32, "int32", "i4", "I32", 4},
-    {NumberType::int64, "int64", "i8", "I64", 8},
-    {NumberType::uint8, "uint8", "u1", "U8", 1},
-    {NumberType::uint16, "uint16", "u2", "U16", 2},
-    {NumberType::uint32, "uint32", "u4", "U32", 4},
-    {NumberType::uint64, "uint64", "u8", "U64", 8},
-    {.type = NumberType::float64,
-     .name = "float64",
-     .descr = "f8",
-     .safetensors = "F64",
-     .size = 8,
-     .computes = true,
-     .judged = true,
-     .digits = 17,
-     .largest_text = "1.7976931348623157e308",
-     .unit = 0x1p-53,
-     .least = 0x1p-1074,
-     .largest = std::numeric_limits<double>::max(),
-     .round = [](double x) { return x; }},
-    {.type = NumberType::float32,
-     .name = "float32",
-     .descr = "f4",
-     .safetensors = "F32",
-     .size = 4,
-     .computes = true,
-     .judged = true,
-     .digits = 8,
-     .largest_text = "3.4028235e38",
-     .unit = 0x1p-24,
-     .least = 0x1p-149,
-     .largest = std::numeric_limits<float>::max(),
-     .round = rounded_to_float32},
-    {.type = NumberType::tf32,
-     .name = "tf32",
-     .descr = "",
-     .safetensors = "",
-     .size = 4,
-     .judged = true,
-     .unit = 0x1p-24,
-     .least = 0x1p-149,
-     .largest = std::numeric_limits<float>::max(),
-     .factor = 0x1p-10,
-     .round = rounded_to_float32},
-    {.type = NumberType::float16,
-     .name = "float16",
-     .descr = "f2",
-     .safetensors = "F16",
-     .size = 2,
-     .judged = true,
-     .stores = true,
-     .largest_text = "65504",
-     .unit = 0x1p-11,
-     .least = 0x1p-24,
-     .largest = 65504,
-     .round = rounded_to_float16},
-    {.type = NumberType::bfloat16,
-     .name = "bfloat16",
-     .descr = "V2",
-     .safetensors = "BF16",
-     .size = 2,
-     .judged = true,
-     .stores = true,
-     .largest_text = "3.3895314e38",
-     .unit = 0x1p-8,
-     .least = 0x1p-133,
-     .largest = 0x1.fep127,
-     .round = rounded_to_bfloat16},
-    {NumberType::float8_e4m3, "float8_e4m3fn", "", "F8_E4M3", 1},
-    {NumberType::float8_e5m2, "float8_e5m2", "", "F8_E5M2", 1},
-    {NumberType::float8_e8m0, "float8_e8m0fnu", "", "F8_E8M0", 1},
-    {.type = NumberType::fixed,
-     .name = "fixed",
-     .descr = "",
-     .safetensors = "",
-     .size = 0,
-     .stores = true},
-}};
+inline constexpr std::array<NumberTypeRow, 18> number_types{
+    {{NumberType::boolean, "bool", "b1", "BOOL", 1},
+     {NumberType::int8, "int8", "i1", "I8", 1, use::stores},
+     {NumberType::int16, "int16", "i2", "I16", 2},
+     {NumberType::int32, "int32", "i4", "I32", 4},
+     {NumberType::int64, "int64", "i8", "I64", 8},
+     {NumberType::uint8, "uint8", "u1", "U8", 1},
+     {NumberType::uint16, "uint16", "u2", "U16", 2},
+     {NumberType::uint32, "uint32", "u4", "U32", 4},
+     {NumberType::uint64, "uint64", "u8", "U64", 8},
+     {NumberType::float64, "float64", "f8", "F64", 8, use::computes | use::judges, 17,
+      "1.7976931348623157e308", 0x1p-53, 0x1p-1074, std::numeric_limits<double>::max(), 0,
+      [](double x) { return x; }},
+     {NumberType::float32, "float32", "f4", "F32", 4, use::computes | use::judges, 8,
+      "3.4028235e38", 0x1p-24, 0x1p-149, std::numeric_limits<float>::max(), 0, rounded_to_float32},
+     {NumberType::tf32, "tf32", "", "", 4, use::judges, 0, "", 0x1p-24, 0x1p-149,
+      std::numeric_limits<float>::max(), 0x1p-10, rounded_to_float32},
+     {NumberType::float16, "float16", "f2", "F16", 2, use::judges | use::stores, 0, "65504",
+      0x1p-11, 0x1p-24, 65504, 0, rounded_to_float16},
+     {NumberType::bfloat16, "bfloat16", "V2", "BF16", 2, use::judges | use::stores, 0,
+      "3.3895314e38", 0x1p-8, 0x1p-133, 0x1.fep127, 0, rounded_to_bfloat16},
+     {NumberType::float8_e4m3, "float8_e4m3fn", "", "F8_E4M3", 1},
+     {NumberType::float8_e5m2, "float8_e5m2", "", "F8_E5M2", 1},
+     {NumberType::float8_e8m0, "float8_e8m0fnu", "", "F8_E8M0", 1},
+     {NumberType::fixed, "fixed", "", "", 0, use::stores}}};
 
 constexpr const NumberTypeRow& row_of(NumberType type) {
     return number_types[static_cast<std::size_t>(type)];
@@ -167,23 +111,24 @@ constexpr Names<NumberType, sizeof...(Types)> names_of(Types... types) {
     return {{{types, row_of(types).name}...}};
 }
 
-/// The types with a flag, in the order of the table.
-template <bool NumberTypeRow::*flag>
-constexpr auto types_with() {
-    constexpr auto count = std::ranges::count(number_types, true, flag);
+/// The types of a use, in the order of the table.
+template <unsigned flag>
+constexpr auto types_for() {
+    constexpr auto is_for = [](const NumberTypeRow& row) { return (row.uses & flag) != 0; };
+    constexpr auto count = std::ranges::count_if(number_types, is_for);
     Names<NumberType, static_cast<std::size_t>(count)> names{};
     auto* to = names.begin();
     for (const NumberTypeRow& row : number_types)
-        if (row.*flag) *to++ = {row.type, row.name};
+        if (is_for(row)) *to++ = {row.type, row.name};
     return names;
 }
 
 /// In help's order.
-inline constexpr auto judged_types = types_with<&NumberTypeRow::judged>();
-inline constexpr auto stored_types = types_with<&NumberTypeRow::stores>();
+inline constexpr auto judged_types = types_for<use::judges>();
+inline constexpr auto stored_types = types_for<use::stores>();
 /// The first is the default.
 inline constexpr auto dtype_names = names_of(NumberType::float32, NumberType::float64);
-static_assert(types_with<&NumberTypeRow::computes>().size() == dtype_names.size());
+static_assert(types_for<use::computes>().size() == dtype_names.size());
 
 /// The type of C++ numbers in memory.
 template <class T>

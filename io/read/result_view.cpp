@@ -37,13 +37,14 @@ std::optional<std::vector<std::string>> labels_in(const InputFile& file, const c
 }
 
 std::optional<NumberType> computed_type_of(const StoredArray& array) {
-    return array.type && row_of(*array.type).computes ? array.type : std::nullopt;
+    return array.type && (row_of(*array.type).uses & use::computes) != 0 ? array.type
+                                                                         : std::nullopt;
 }
 
 /// The type that holds the elements of a floating-point array.
 std::optional<NumberType> precision_of(const StoredArray& array) {
     if (!array.type || !is_float(*array.type)) return std::nullopt;
-    return row_of(*array.type).judged ? *array.type : NumberType::float32;
+    return (row_of(*array.type).uses & use::judges) != 0 ? *array.type : NumberType::float32;
 }
 
 /// Whether an array of a request or a result has a row for each key.

@@ -175,7 +175,7 @@ TEST_CASE("judge: within the bound an array is right, and one element beyond it 
                         off[i] += random() % 2 == 0 ? 0.9 * exact.error[i] : -0.9 * exact.below[i];
                 CAPTURE(std::string(row_of(plan.config.mode).name));
                 CAPTURE(std::string(id.row().name));
-                CAPTURE(std::string(type.name));
+                CAPTURE(name);
                 const ArrayJudgement within = judged(off);
                 // Errors as large as the bounds are wrong where the expected noise is known.
                 const bool is_wrong = within.verdict == Verdict::wrong;

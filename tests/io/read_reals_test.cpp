@@ -198,4 +198,18 @@ TEST_CASE("read_reals: what is refused is the first such number, whoever reads i
     }
 }
 
+TEST_CASE("element types: files' names are those of the table, and no type of computation else") {
+    for (const NumberTypeRow& row : number_types) {
+        CAPTURE(row.name);
+        const auto known = [&](std::string_view name) {
+            return name.empty() ? std::nullopt : std::optional(row.type);
+        };
+        CHECK(type_of_safetensors(row.safetensors) == known(row.safetensors));
+        CHECK(type_of_descr(row.descr) == known(row.descr));
+        CHECK(type_of_descr(row.name) == known(row.descr));
+        if (!row.descr.empty())
+            CHECK(descr_of(row.type) == (row.size == 1 ? "|" : "<") + std::string(row.descr));
+    }
+}
+
 }  // namespace read_reals_test
