@@ -60,7 +60,7 @@ Prepared::Prepared(const io::InputFile& line, Request request) : request_(std::m
         if (member.key == io::passed_on_key) return Part::meta;
         // `config` shows such a seed exactly as it is written here.
         if (member.key == "seed" && document.is_short_whole(member)) return Part::seed;
-        const bool is_array = is_array_of(request_.settings.mode, document, member);
+        const bool is_array = is_array_of(request_, document, member);
         return is_array ? Part::array : Part::setting;
     };
     members_.reserve(document.members().size());

@@ -2,10 +2,16 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
+#include <cstdint>
 #include <utility>
 
+#include <nlohmann/json.hpp>
+
+#include "cli/args/names.hpp"
 #include "cli/question/layer_source.hpp"
 #include "cli/question/operands.hpp"
+#include "io/text/text.hpp"
 
 namespace attn::cli {
 namespace {
@@ -17,7 +23,7 @@ bool holds(const io::InputFile& file, const char* name) {
 
 /// The error for an input of sdpa that is not a request. One matrix is not enough, but a layer's
 /// result may have all three operands.
-std::string about_operator_input(const Input& opened) {
+std::string about_operator_input(const Request& request, const Input& opened) {
     const std::string file = opened.file.name == "<stdin>" ? "FILE" : opened.file.name;
     std::string flags;
     std::size_t found = 0;
@@ -30,12 +36,128 @@ std::string about_operator_input(const Input& opened) {
         flags += flag + file + ":" + *name;
         ++found;
     }
-    if (opened.member("inputs") != nullptr)
+    if (opened.member(request, "inputs") != nullptr)
         return "a matrix of inputs; sdpa has no projections, expected query, key and value";
     if (found == 3) return "a layer's result, no request; expected" + flags;
     return "one matrix, and sdpa takes three; expected --query, --key and --value, or a request "
            "with them (attn self takes one matrix)";
 }
+
+std::string name_of(const Request& request, const std::string& key) {
+    const auto found = request.array_names.find(key);
+    return found == request.array_names.end() ? key : found->second;
+}
+
+void take_results(Input& input, const std::vector<std::string>& names) {
+    if (!names.empty()) input.notes.push_back(note_of_results(input.file.place, names));
+}
+
+/// Whether a file of arrays has one that is the query in this mode.
+bool holds_query(const io::InputFile& file, Mode mode) {
+    const auto is_query = [&](const io::StoredArray& array) {
+        return key_meant(array.name, mode, array.shape.size()) == "query";
+    };
+    return file.arrays && file.array.empty() && std::ranges::any_of(file.arrays->arrays, is_query);
+}
+
+/// Refuses --ignore-arrays with a name that INPUT lacks. It is for all records of a batch.
+void check_ignored(const Request& request, const std::optional<Input>& input) {
+    if (request.of_batch) return;
+    for (const std::string& name : request.ignore_arrays)
+        if (!input || !holds(input->file, name.c_str()))
+            throw setting_error(request, "ignore_arrays",
+                                (input ? input->file.place : std::string("INPUT")) +
+                                    " has no array " + io::shortened(name) +
+                                    "; expected the name of one, or no such flag");
+}
+
+/// The value of a setting, of an array of at most one axis.
+nlohmann::json value_of_array(const Option& option, const io::StoredArray& array) {
+    const io::NumberArray read = io::read_numbers(array, io::ArrayRules::anything(1));
+    nlohmann::json values = nlohmann::json::array();
+    for (const double value : read.values) {
+        if (option.field.kind == FieldKind::boolean && (value == 0 || value == 1))
+            values.push_back(value == 1);
+        else if (std::trunc(value) != value || std::abs(value) >= 0x1p53)
+            values.push_back(value);
+        else if (value < 0)
+            values.push_back(static_cast<std::int64_t>(value));
+        else
+            values.push_back(static_cast<std::uint64_t>(value));
+    }
+    const bool is_list = cli::is_list(option) || option.field.kind == FieldKind::operand;
+    return is_list || values.size() != 1 ? values : values[0];
+}
+
+/// Finds the operands and settings among the arrays of a file, under any of their names.
+class ArrayNames {
+public:
+    ArrayNames(Request& request, Input& input) : request_(request), input_(input) {}
+
+    void read() {
+        std::vector<std::string> results, unknown;
+        for (const io::StoredArray& array : input_.file.arrays->arrays) {
+            const std::string& name = array.name;
+            if (is_ignored(request_, name)) continue;
+            const std::string key = key_meant(name, mode(), array.shape.size());
+            if (!key.empty() && takes(key))
+                take(key, array);
+            else if (key.empty() && names_result(name))
+                results.push_back(name);
+            else
+                unknown.push_back(name);
+        }
+        // A matrix without a name, or of a layer, is refused as such.
+        if (!unknown.empty() && input_.holds_operands) refuse(unknown);
+        take_results(input_, results);
+    }
+
+private:
+    Mode mode() const { return request_.settings.mode; }
+
+    /// Whether an array can be its value.
+    bool takes(const std::string& key) const {
+        using enum FieldKind;
+        const Option& option = *find_option(key);
+        const FieldKind kind = option.field.kind;
+        return is_operand(key, mode()) ||
+               (option.field.set != nullptr &&
+                (kind == operand || kind == boolean || kind == integer || kind == seed ||
+                 kind == number || kind == integers || kind == signed_integers || kind == numbers));
+    }
+
+    void take(const std::string& key, const io::StoredArray& array) {
+        take_name(request_, key, array.name, array.place());
+        if (!is_operand(key, mode())) {
+            const Option& option = *find_option(key);
+            return apply_key(request_, key, value_of_array(option, array), Location(array.place()));
+        }
+        input_.holds_operands = true;
+        if (!request_.has(key)) request_.locations[key] = array.place();
+    }
+
+    [[noreturn]] void refuse(const std::vector<std::string>& unknown) const {
+        const std::string& first = unknown.front();
+        std::vector<std::string> keys;
+        for (const OperandSpec& rule : operand_rules())
+            if (is_operand(rule.key, mode())) keys.emplace_back(rule.key);
+        const Option* const own = find_option(first);
+        const NameRow* const other = find_other_name("option", as_listed(first));
+        const std::string hint =
+            own != nullptr && (own->modes & in(mode())) == 0 ? ", " + where_else(*own, mode())
+            : other != nullptr ? ", which may be what attn calls " + std::string(other->of)
+                               : "";
+        std::string all;
+        for (const std::string& name : unknown) all += (all.empty() ? "" : ",") + name;
+        throw Error(ErrorKind::usage, input_.file.place + ":" + io::shortened(first),
+                    "no operand of " + std::string(row_of(mode()).name) + hint + "; expected " +
+                        io::comma_list(keys) + " or a setting, or --ignore-arrays " +
+                        io::shortened(all));
+    }
+
+    Request& request_;
+    Input& input_;
+};
 
 bool reads_input(const Request& request) {
     return !request.input.empty() || !request.names_input();
@@ -94,17 +216,13 @@ void take_arrays(Request& request, Input& input) {
             request.meta = file.document->copied(*meta);
     }
     const ModeRow& mode = row_of(request.settings.mode);
-    const bool holds_queries = !is_earlier && file.array.empty() && holds(file, "query");
+    const bool holds_queries = !is_earlier && holds_query(file, mode.mode);
     if (mode.projects(holds_queries) || !file.arrays) {
         request.locations["inputs"] = file.place;
         if (mode.projects(false) && is_earlier) take_result(request, input);
         return;
     }
-    for (const io::StoredArray& array : file.arrays->arrays)
-        if (!is_earlier && is_operand(array.name, mode.mode) && !request.has(array.name)) {
-            request.locations[array.name] = array.place();
-            input.holds_operands = true;
-        }
+    if (!is_earlier && file.array.empty()) ArrayNames(request, input).read();
     if (!input.holds_operands || !request.has("query")) request.locations["inputs"] = file.place;
 }
 
@@ -125,15 +243,19 @@ bool is_result(const io::InputFile& file) {
     return file.array.empty() && io::schema_of(file) == schemas::result;
 }
 
-bool is_array_of(Mode mode, const io::JsonDocument& document, const io::JsonMember& member) {
+bool is_array_of(const Request& request, const io::JsonDocument& document,
+                 const io::JsonMember& member) {
+    const auto named = std::ranges::find(request.array_names, member.key,
+                                         &decltype(request.array_names)::value_type::second);
+    const std::string& key = named == request.array_names.end() ? member.key : named->first;
     return holds_elements(document, member) &&
-           (member.key == "inputs" || is_operand(member.key, mode));
+           (key == "inputs" || is_operand(key, request.settings.mode));
 }
 
-const io::JsonMember* Input::member(const std::string& key) const {
-    const io::JsonMember* const found =
-        holds_operands && file.document ? file.document->find(name_of(key)) : nullptr;
-    if (found == nullptr) return nullptr;
+const io::JsonMember* Input::member(const Request& request, const std::string& key) const {
+    if (!holds_operands || !file.document) return nullptr;
+    const io::JsonMember* const found = file.document->find(name_of(request, key));
+    if (found == nullptr || is_ignored(request, found->key)) return nullptr;
     // In a request a list of numbers may be constants, which a result has in its config.
     const bool is_there = (layout != nullptr && file.document->holds_array(*found)) ||
                           holds_elements(*file.document, *found) ||
@@ -141,12 +263,10 @@ const io::JsonMember* Input::member(const std::string& key) const {
     return is_there ? found : nullptr;
 }
 
-const io::StoredArray* Input::stored(const std::string& key) const {
-    return holds_operands && file.arrays ? file.arrays->find(name_of(key)) : nullptr;
-}
-
-std::string Input::name_of(const std::string& key) const {
-    return layout != nullptr && key == "mask" ? "attn_mask" : key;
+const io::StoredArray* Input::stored(const Request& request, const std::string& key) const {
+    const std::string name = name_of(request, key);
+    return holds_operands && file.arrays && !is_ignored(request, name) ? file.arrays->find(name)
+                                                                       : nullptr;
 }
 
 RequestWithInput open_request(const Request& flags, std::optional<io::InputFile> line) {
@@ -170,10 +290,11 @@ RequestWithInput open_request(const Request& flags, std::optional<io::InputFile>
         if (is_question)
             take_question(request, *input);
         else if (input->holds_operands)
-            apply_document(request, *file.document, file.place, is_operand);
+            take_results(*input, apply_document(request, *file.document, file.place, is_operand));
         else
             take_arrays(request, *input);
     }
+    check_ignored(request, input);
     apply_environment(request);
     return {std::move(request), std::move(input)};
 }
@@ -202,7 +323,7 @@ void check_sources(const RequestWithInput& asked) {
             throw setting_error(
                 request, source,
                 mode.source == Source::operands
-                    ? about_operator_input(*asked.input)
+                    ? about_operator_input(request, *asked.input)
                     : "conflicts with query, key and value; expected inputs or these three");
     }
     if (!reads_input(request) && !mode.context) {

@@ -83,7 +83,8 @@ private:
     bool may_hide_rows() {
         const auto has = [&](const char* key) {
             return request_.has(key) ||
-                   (input_ != nullptr && (input_->member(key) != nullptr || input_->stored(key)));
+                   (input_ != nullptr && (input_->member(request_, key) != nullptr ||
+                                          input_->stored(request_, key) != nullptr));
         };
         read_.may_be_nonfinite = rows_ == nullptr && (has("mask") || has("key_padding_mask") ||
                                                       !request_.settings.kv_lengths.empty());
@@ -143,7 +144,8 @@ private:
     }
 
     void read_inputs() {
-        const io::JsonMember* const inputs = input_ != nullptr ? input_->member("inputs") : nullptr;
+        const io::JsonMember* const inputs =
+            input_ != nullptr ? input_->member(request_, "inputs") : nullptr;
         if (leaves_all() && inputs != nullptr) refuse_rows(input_->file.place);
         if (!request_.settings.drawn_shape().empty()) {
             operands_.inputs = shape_of_draw(request_);
@@ -220,9 +222,9 @@ private:
             !is_array_in_document(rule.key))
             return;
         const io::JsonMember* const inline_array =
-            input_ != nullptr ? input_->member(rule.key) : nullptr;
+            input_ != nullptr ? input_->member(request_, rule.key) : nullptr;
         const io::StoredArray* const in_file =
-            input_ != nullptr ? input_->stored(rule.key) : nullptr;
+            input_ != nullptr ? input_->stored(request_, rule.key) : nullptr;
         const bool is_there =
             request_.has_file(rule.key) || inline_array != nullptr || in_file != nullptr;
         if (!is_there && !rule.is_required(projects_)) return;
@@ -241,6 +243,7 @@ private:
                 masks_.take(rule,
                             input_->file.document->read_array(*inline_array, allowed, &workers_));
         } else if (in_file != nullptr) {
+            note_integers(rule, *in_file);
             if (rule.required && leaves_rows(rule.key, input_->file, in_file))
                 operands_.*rule.reals = leave_rows(rule.key, *in_file, allowed);
             else if (rule.mask == nullptr)
@@ -264,8 +267,17 @@ private:
                place->second.value.empty();
     }
 
+    /// Queries, keys and values are rarely meant as integers, which indices and codes are.
+    void note_integers(const OperandSpec& rule, const io::StoredArray& array) {
+        if (!rule.required || !array.type || io::is_float(*array.type)) return;
+        add_notes({array.place() + ": its numbers are of type " +
+                   std::string(io::name_of(*array.type)) +
+                   ", and are read as they are; stored as floats they get no note"});
+    }
+
     void read_file(const OperandSpec& rule, const io::ArrayRules& allowed) {
         const io::InputFile file = open_operand(rule.key, rule.required);
+        if (file.arrays) note_integers(rule, io::stored_array(file));
         io::CsvStyle style = request_.csv;
         if (!rule.required) style = {.has_flags = false};
         io::MatrixLabels labels;

@@ -66,7 +66,7 @@ private:
             asked_.request.operand_files["weights"] = path;
             model_ = open_layer_source(request(), runtime_.models, path);
         } else if (const io::JsonMember* member =
-                       input != nullptr ? input->member("weights") : nullptr) {
+                       input != nullptr ? input->member(request(), "weights") : nullptr) {
             const io::JsonDocument weights(*input->file.source, *member);
             model_ = open_layer_source(request(), runtime_.models,
                                        io::arrays_of(weights, location_of(request(), "weights")));
@@ -110,6 +110,9 @@ private:
     }
 
     Question finish(ReadOperands read) {
+        if (asked_.input)
+            read.notes.insert(read.notes.end(), asked_.input->notes.begin(),
+                              asked_.input->notes.end());
         if (asked_.input && asked_.input->has_own_inputs)
             read.notes.insert(read.notes.begin(), note_of_next_layer(request().input));
         Question question{std::move(asked_.request), std::move(read.operands),

@@ -32,13 +32,12 @@ struct Input {
     /// The layout of a result whose question is asked again; else null.
     std::shared_ptr<const nlohmann::json> layout = {};
     bool holds_parameters = false;  ///< such a result has those of its layer
+    std::vector<std::string> notes = {};
 
     /// The array of an operand, or of the weights, in a request's document; or null.
-    const io::JsonMember* member(const std::string& key) const;
+    const io::JsonMember* member(const Request& request, const std::string& key) const;
     /// The array of an operand in a binary file, or null.
-    const io::StoredArray* stored(const std::string& key) const;
-    /// The name of the operand's array: in a result `mask` is that of the joined masks.
-    std::string name_of(const std::string& key) const;
+    const io::StoredArray* stored(const Request& request, const std::string& key) const;
 };
 
 /// A request with the settings of its INPUT. Its arrays are not read yet.
@@ -55,7 +54,8 @@ RequestWithInput open_request(const Request& flags, std::optional<io::InputFile>
 bool is_result(const io::InputFile& file);
 
 /// Whether a member of a request is an array of its question.
-bool is_array_of(Mode mode, const io::JsonDocument& document, const io::JsonMember& member);
+bool is_array_of(const Request& request, const io::JsonDocument& document,
+                 const io::JsonMember& member);
 
 /// Refuses two sources of the same matrix, and settings of an absent source, which would be
 /// ignored. Errors: kind usage.

@@ -161,6 +161,7 @@ void take_question(Request& request, Input& input) {
                        "of attn, without --bare");
     input.holds_operands = true;
     input.layout = head.layout;
+    request.array_names["mask"] = "attn_mask";  // `mask` is that of the joined masks
     const bool is_from_settings =
         request.example || request.text || !request.settings.drawn_shape().empty();
     const bool has_norms = operands.contains("norm") || operands.contains("head_norms");

@@ -1,5 +1,7 @@
 #include "cli/request/request_builder.hpp"
 
+#include <algorithm>
+
 #include <nlohmann/json.hpp>
 
 #include "cli/args/names.hpp"
@@ -18,7 +20,7 @@ public:
                    IsOperand is_operand)
         : request_(request), document_(document), place_(place), is_operand_(is_operand) {}
 
-    void read() {
+    std::vector<std::string> read() {
         if (const io::JsonMember* schema = document_.find("schema"))
             throw Error(ErrorKind::input, document_.place(*schema), about_schema(*schema));
         if (document_.find("error") != nullptr)
@@ -27,7 +29,9 @@ public:
         // First, so that no other key is rejected because of the wrong mode.
         if (const io::JsonMember* mode = document_.find("mode")) take_mode(*mode);
         check_mode();
-        for (const io::JsonMember& member : document_.members()) take_member(member);
+        for (const io::JsonMember& member : document_.members())
+            if (member.key != "mode" && !is_ignored(request_, member.key)) take_member(member);
+        return std::move(results_);
     }
 
 private:
@@ -38,27 +42,49 @@ private:
         return "unknown schema; expected \"" + std::string(schemas::result) + "\"";
     }
 
+    /// The key that a member means, under any name.
+    std::string key_of(const io::JsonMember& member) {
+        const std::string& name = member.key;
+        if (find_option(name) != nullptr || name == "inputs" || name == "id" ||
+            name == io::passed_on_key)
+            return name;
+        const std::string_view text = document_.text(member);
+        const auto axes = std::size_t(
+            std::ranges::count(text.substr(0, text.find_first_not_of("[ \t\r\n")), '['));
+        std::string key = key_meant(name, request_.settings.mode, axes);
+        if (key.empty()) return name;
+        const auto take = [&](const io::JsonMember& of) {
+            if (document_.text(of) != "null")
+                take_name(request_, key, of.key, document_.place(member));
+        };
+        if (const io::JsonMember* const own = document_.find(key)) take(*own);
+        take(member);
+        return key;
+    }
+
     void take_member(const io::JsonMember& member) {
-        if (member.key == "mode") return;
-        const bool is_operand = is_operand_(member.key, request_.settings.mode);
-        const bool is_weights = member.key == "weights" && document_.holds_object(member);
-        if (request_.no_files) refuse_file(member);
-        if (member.key == "inputs") {
+        const std::string key = key_of(member);
+        const bool is_operand = is_operand_(key, request_.settings.mode);
+        const bool is_weights = key == "weights" && document_.holds_object(member);
+        if (request_.no_files) refuse_file(key, member);
+        if (key == "inputs") {
             store_inputs(member);
-        } else if (member.key == "id") {
+        } else if (key == "id") {
             apply_id(request_, document_, member);
-        } else if (member.key == io::passed_on_key) {
+        } else if (key == io::passed_on_key) {
             request_.meta = document_.copied(member);
-        } else if (member.key == "tokens") {
+        } else if (key == "tokens") {
             const json tokens = document_.read_value(member);
             if (!tokens.is_null() && !request_.keeps_flag("tokens"))
                 apply_value(request_, "tokens", tokens, document_.place(member));
         } else if (is_weights || (is_operand && holds_elements(document_, member))) {
-            if (request_.keeps_flag(member.key)) return;
-            request_.operand_files.erase(member.key);
-            request_.locations[member.key] = Location(member.begin);
+            if (request_.keeps_flag(key)) return;
+            request_.operand_files.erase(key);
+            request_.locations[key] = Location(member.begin);
+        } else if (!request_.of_batch && document_.holds_array(member) && names_result(key)) {
+            results_.push_back(key);
         } else {
-            apply_key(request_, member.key, document_.read_value(member),
+            apply_key(request_, key, document_.read_value(member),
                       Location(member.key_offset, document_.text(member)));
         }
     }
@@ -91,9 +117,9 @@ private:
     }
 
     /// The path is not accessed, not even to check that it exists.
-    void refuse_file(const io::JsonMember& member) const {
-        if (!names_file(member.key) || !document_.text(member).starts_with('"')) return;
-        const Option* const option = find_option(member.key);
+    void refuse_file(const std::string& key, const io::JsonMember& member) const {
+        if (!names_file(key) || !document_.text(member).starts_with('"')) return;
+        const Option* const option = find_option(key);
         if (option == nullptr ||
             is_file_name(*option, document_.read_value(member).get<std::string>()))
             throw Error(ErrorKind::usage, document_.place(member),
@@ -117,13 +143,14 @@ private:
     const io::JsonDocument& document_;
     const std::string& place_;
     IsOperand is_operand_;
+    std::vector<std::string> results_;
 };
 
 }  // namespace
 
-void apply_document(Request& request, const io::JsonDocument& document, const std::string& place,
-                    IsOperand is_operand) {
-    DocumentReader(request, document, place, is_operand).read();
+std::vector<std::string> apply_document(Request& request, const io::JsonDocument& document,
+                                        const std::string& place, IsOperand is_operand) {
+    return DocumentReader(request, document, place, is_operand).read();
 }
 
 bool holds_elements(const io::JsonDocument& document, const io::JsonMember& member) {

@@ -120,6 +120,8 @@ constexpr Option table[] = {
      "seed of the embedding of --text (default 0)"},
     {"context_length", input, layers, setting<&S::context_length>, size, "N",
      "refuse inputs of more than N tokens (default no limit)"},
+    {"ignore_arrays", input, all_modes, field_of<&R::ignore_arrays>, names, "NAME,...",
+     "arrays of INPUT that are not read (default none: one without a known name is an error)", flag_only},
     {"query", input, bare_operands, operand_field, {}, "FILE", "the query (default: of the request)", source},
     {"key", input, bare_operands, operand_field, {}, "FILE", "the key (default: of the request)", source},
     {"value", input, bare_operands, operand_field, {}, "FILE", "the value (default: of the request)", source},

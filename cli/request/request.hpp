@@ -115,6 +115,11 @@ struct Request {
 
     std::optional<MaskKind> mask_kind;
 
+    /// The names that keys have in INPUT, by key: "mask" may be "attn_mask" there. A key that is
+    /// not here has its own.
+    std::map<std::string, std::string, std::less<>> array_names;
+    std::vector<std::string> ignore_arrays;  ///< in INPUT, which may be anything
+
     bool heatmap = false;  ///< on the terminal
     std::string plot;      ///< a path, or empty
     std::optional<io::ColorScale> color_scale;

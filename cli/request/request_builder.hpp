@@ -60,13 +60,34 @@ void require_recording_kernel(const Request& request);
 /// The request for one question, from the words and flags of a mode's command. Errors: kind usage.
 Request make_request(const Args& args);
 
+// The names of arrays in a file, or of members in a request: PyTorch's and other programs' mean the
+// same in both.
+
+/// The key that a name means in this mode, for an array of so many axes; 0: not an array. Empty if
+/// there is none. A name of an array that attn writes means no other key.
+std::string key_meant(std::string_view name, Mode mode, std::size_t axes);
+
+/// Whether the name is that of a result, and no key of any mode: then no question reads it.
+bool names_result(std::string_view name);
+
+/// Whether --ignore-arrays has the name.
+bool is_ignored(const Request& request, std::string_view name);
+
+/// Stores the name of a key's array. Errors: kind usage at `place` for a key that has one.
+void take_name(Request& request, const std::string& key, const std::string& name,
+               const std::string& place);
+
+/// The note on arrays that are results.
+std::string note_of_results(const std::string& file, const std::vector<std::string>& names);
+
 /// The operands of a mode that a request may hold as arrays.
 using IsOperand = bool (*)(std::string_view key, Mode mode);
 
 /// Adds the settings of a request document and the locations of its arrays, unless a flag has set
-/// them. `place` is the document's location in errors. Errors: kinds usage and input.
-void apply_document(Request& request, const io::JsonDocument& document, const std::string& place,
-                    IsOperand is_operand);
+/// them. `place` is the document's location in errors. Returns the names of arrays that are
+/// results, which are not read. Errors: kinds usage and input.
+std::vector<std::string> apply_document(Request& request, const io::JsonDocument& document,
+                                        const std::string& place, IsOperand is_operand);
 
 /// Whether a member's value is the elements of an operand: an array, and not the flat list of
 /// constants that some options take.

@@ -7,16 +7,19 @@
 #include <sstream>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <nlohmann/json.hpp>
 
 #include "cli/args/args.hpp"
+#include "cli/args/names.hpp"
 #include "cli/model/model.hpp"
-#include "cli/request/request.hpp"
+#include "cli/request/request_builder.hpp"
 #include "core/operator/arrays.hpp"
 #include "core/plan/settings.hpp"
 #include "io/read/examples.hpp"
+#include "io/text/text.hpp"
 
 namespace {
 
@@ -164,6 +167,16 @@ json keys_of_mode(std::string_view mode, const json& names) {
             {"then", {{"propertyNames", {{"enum", names}}}}}};
 }
 
+/// Other programs' names of arrays and settings, each with its key.
+std::vector<std::pair<std::string_view, std::string_view>> other_names() {
+    std::vector<std::pair<std::string_view, std::string_view>> names;
+    for (const cli::NameRow& row : cli::all_other_names)
+        if (row.table == "input")
+            for (const std::string_view name : io::split_text(row.names, ' '))
+                if (!name.empty()) names.emplace_back(name, row.of);
+    return names;
+}
+
 json request_schema() {
     const json path{{"type", "string"}, {"minLength", 1}};
     json keys;
@@ -180,12 +193,17 @@ json request_schema() {
         for (const cli::Option& option : cli::options())
             if ((option.use & cli::as_key) != 0 && (option.modes & cli::in(row.mode)) != 0)
                 names.push_back(option.key);
+        for (const auto& [name, key] : other_names())
+            if (!cli::key_meant(name, row.mode, 0).empty()) names.push_back(name);
         by_mode.push_back(keys_of_mode(row.name, names));
     }
     by_mode.push_back(keys_of_mode(cli::model_command.name, of_model));
     for (const cli::Option& option : cli::options())
         if ((option.use & cli::as_key) != 0)
             keys[option.key] = or_null(field_schema(option), option.help);
+    for (const auto& [name, key] : other_names())
+        keys[name] =
+            or_null(field_schema(*cli::find_option(key)), "the same as " + std::string(key));
     for (const cli::Option* option : model_keys())
         if (!keys.contains(option->key))
             keys[option->key] = or_null(field_schema(*option), option->help);
