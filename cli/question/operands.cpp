@@ -269,9 +269,9 @@ private:
 
     /// Queries, keys and values are rarely meant as integers, which indices and codes are.
     void note_integers(const OperandSpec& rule, const io::StoredArray& array) {
-        if (!rule.required || !array.type || io::is_float(*array.type)) return;
+        if (!rule.required || !array.type || is_float(*array.type)) return;
         add_notes({array.place() + ": its numbers are of type " +
-                   std::string(io::name_of(*array.type)) +
+                   std::string(row_of(*array.type).name) +
                    ", and are read as they are; stored as floats they get no note"});
     }
 
