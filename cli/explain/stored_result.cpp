@@ -183,7 +183,7 @@ void add_steps(ExplanationSource& source, const StoredResult& stored) {
     std::vector<NamedArray> steps =
         for_dtype(plan.config.dtype, [&]<class T>(T) { return steps_of<T>(plan, scores); });
     const bool has_boolean =
-        plan.operands.mask_is_boolean || plan.operands.key_padding_mask_is_boolean;
+        plan.operands.is_boolean["mask"] || plan.operands.is_boolean["key_padding_mask"];
     const std::vector<std::string> additive = additive_masks(plan.operands);
     source.has_unknown_mask = array_named("mask", arrays) == nullptr && scores == nullptr &&
                               (has_boolean || !additive.empty());

@@ -34,16 +34,15 @@ public:
     OperandShapes read(Mode mode) const {
         OperandShapes shapes;
         const bool projects = row_of(mode).projects(find("query", 2, 4).has_value());
-        if (projects) shapes.inputs = required("inputs", 2, 3);
-        for (const OperandSpec& rule : operand_rules()) {
+        if (projects) shapes["inputs"] = required("inputs", 2, 3);
+        for (const OperandRow& rule : operand_rows) {
             if ((rule.modes & in(mode)) == 0) continue;
-            Shape& shape = shapes.*shape_of_operand(rule.key);
-            shape = rule.is_required(projects)
+            shapes[rule] = rule.is_required(projects)
                         ? required(rule.key, rule.lowest_rank, rule.highest_rank)
                         : find(rule.key, rule.lowest_rank, rule.highest_rank).value_or(Shape{});
         }
-        for (const MaskOperandRow& row : mask_operand_rows)
-            shapes.*row.is_boolean = is_boolean(row.key);
+        for (const OperandRow& row : operand_rows)
+            if (row.is_mask()) shapes.is_boolean[row] = is_boolean(row.key);
         if (!projects) return shapes;
         shapes.has_token_ids = find("token_ids", 1, 1).has_value();
         if (const auto norm = find("norm", 1, 1)) shapes.norm = norm->front();
@@ -119,7 +118,7 @@ Plan plan_of_description(Settings& settings, const json& shapes, const json& lay
         try {
             check_array_names(settings.emit);
             const OperandShapes operands = LayoutReader(layout, place).read(settings.mode);
-            if (is_layer && operands.mask_is_boolean) settings.mask_true = MaskTrue::keep;
+            if (is_layer && operands.is_boolean["mask"]) settings.mask_true = MaskTrue::keep;
             return make_plan(settings, operands, streamed);
         } catch (const SettingError& error) {
             fail(place, std::string("config and layout.operands contradict each other: ") +

@@ -44,12 +44,12 @@ public:
         else
             add_heads_given();
         for (const auto& [name, cached] :
-             {std::pair("past_key", &given_.past_key), {"past_value", &given_.past_value}})
+             {std::pair("past_key", &given_["past_key"]), {"past_value", &given_["past_value"]}})
             if (cached->dimension() != 0) add_of_heads(name, *cached);
         if (program_.is_linear()) add_gates();
         for (const auto& [name, mask, is_boolean] :
-             {std::tuple("mask", &given_.mask, given_.mask_is_boolean),
-              {"key_padding_mask", &given_.key_padding_mask, given_.key_padding_mask_is_boolean}})
+             {std::tuple("mask", &given_["mask"], given_.is_boolean["mask"]),
+              {"key_padding_mask", &given_["key_padding_mask"], given_.is_boolean["key_padding_mask"]}})
             if (mask->dimension() != 0) add_mask(name, *mask, is_boolean);
         if (plan().config.dropout != 0) add_dropout();
     }
@@ -96,8 +96,8 @@ private:
     }
 
     void add_inputs() {
-        add_matrix("inputs", given_.inputs);
-        if (given_.context.dimension() != 0) add_matrix("context", given_.context);
+        add_matrix("inputs", given_["inputs"]);
+        if (given_["context"].dimension() != 0) add_matrix("context", given_["context"]);
         if (given_.norm) add_norm(program_.input_norm, *given_.norm, "norm", false);
         const bool grouped = plan().independent_heads();
         for (const NamedArray& array : result_.arrays) {
@@ -132,18 +132,18 @@ private:
 
     void add_heads_given() {
         for (const auto& [name, x] :
-             {std::pair("query", &given_.query), {"key", &given_.key}, {"value", &given_.value}})
+             {std::pair("query", &given_["query"]), {"key", &given_["key"]}, {"value", &given_["value"]}})
             plan().packed ? add_matrix(name, *x) : add_of_heads(name, *x);
     }
 
     /// Decay and beta as (batch, kv_heads, tokens, columns): constants are repeated.
     void add_gates() {
         const LinearSettings& settings = plan().config;
-        if (has_decay(*settings.rule)) add_gate("decay", given_.decay, settings.decay);
-        if (has_beta(*settings.rule)) add_gate("beta", given_.beta, settings.beta);
-        if (given_.past_state.dimension() == 0) return;
+        if (has_decay(*settings.rule)) add_gate("decay", given_["decay"], settings.decay);
+        if (has_beta(*settings.rule)) add_gate("beta", given_["beta"], settings.beta);
+        if (given_["past_state"].dimension() == 0) return;
         add_of_heads("past_state", {plan().batch, plan().kv_heads, plan().d_k, plan().d_v},
-                     rounded(given_.past_state));
+                     rounded(given_["past_state"]));
     }
 
     void add_gate(const char* name, const RealArray& array, const std::vector<double>& constants) {

@@ -67,7 +67,7 @@ void take_weights(Problem& problem, const AnyLayerWeights& weights) {
 void take_sources(Problem& problem, const Operands& operands) {
     const Plan& plan = problem.plan;
     if (plan.projects) {
-        problem.inputs = rows_of_operand(operands.inputs, plan.config.dtype);
+        problem.inputs = rows_of_operand(operands["inputs"], plan.config.dtype);
         problem.input_norm = operands.norm;
         Numbers& x = problem.source[0];
         x = problem.inputs;
@@ -75,13 +75,13 @@ void take_sources(Problem& problem, const Operands& operands) {
             normalise(*operands.norm,
                       std::span<double>(x.value.data() + row * x.columns, x.columns));
         problem.source[1] = row_of(plan.config.mode).context
-                                ? rows_of_operand(operands.context, plan.config.dtype)
+                                ? rows_of_operand(operands["context"], plan.config.dtype)
                                 : x;
         problem.source[2] = problem.source[1];
         if (plan.independent_heads()) problem.heads_in = HeadsIn::copies;
         return;
     }
-    const RealArray* const three[] = {&operands.query, &operands.key, &operands.value};
+    const RealArray* const three[] = {&operands["query"], &operands["key"], &operands["value"]};
     if (!plan.packed) problem.heads_in = HeadsIn::axis;
     for (std::size_t i = 0; i < 3; ++i)
         problem.source[i] = plan.packed ? rows_of_operand(*three[i], plan.config.dtype)
@@ -195,20 +195,20 @@ Problem make_problem(const Plan& plan, const Operands& operands, const Result& r
     problem.plan = plan;
     if (result.weights) take_weights(problem, *result.weights);
     take_sources(problem, operands);
-    problem.past_key = rounded_doubles(operands.past_key, dtype);
-    problem.past_value = rounded_doubles(operands.past_value, dtype);
-    if (operands.mask.dimension() != 0)
-        problem.masks[0] = numbers_of_mask(operands.mask, operands.mask_is_boolean, false, dtype);
-    if (operands.key_padding_mask.dimension() != 0)
-        problem.masks[1] = numbers_of_mask(operands.key_padding_mask,
-                                           operands.key_padding_mask_is_boolean, true, dtype);
+    problem.past_key = rounded_doubles(operands["past_key"], dtype);
+    problem.past_value = rounded_doubles(operands["past_value"], dtype);
+    if (operands["mask"].dimension() != 0)
+        problem.masks[0] = numbers_of_mask(operands["mask"], operands.is_boolean["mask"], false, dtype);
+    if (operands["key_padding_mask"].dimension() != 0)
+        problem.masks[1] = numbers_of_mask(operands["key_padding_mask"],
+                                           operands.is_boolean["key_padding_mask"], true, dtype);
     if (plan.config.rule) {
         RecurrenceNumbers& taken = problem.recurrence;
         std::size_t one = 1;
         taken.log_decay =
-            gate_of_problem(plan, operands.decay, plan.config.decay, taken.decay_columns);
-        taken.beta = gate_of_problem(plan, operands.beta, plan.config.beta, one);
-        taken.past_state = rounded_doubles(operands.past_state, dtype);
+            gate_of_problem(plan, operands["decay"], plan.config.decay, taken.decay_columns);
+        taken.beta = gate_of_problem(plan, operands["beta"], plan.config.beta, one);
+        taken.past_state = rounded_doubles(operands["past_state"], dtype);
     }
     if (const double p = plan.config.dropout; p != 0) {
         problem.kept_weight = 1 / (1 - p);

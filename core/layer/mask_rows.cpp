@@ -16,16 +16,11 @@ Array<double> as_mask(Array<double> values, bool of_keys) {
     return values;
 }
 
-template <Shape OperandShapes::*shape>
-bool has_operand(const Plan& plan) {
-    return !(plan.operands.*shape).empty();
-}
-
-template <Array<double> Operands::*mask, bool OperandShapes::*is_boolean, bool of_keys>
-void add_operand(Masks& masks, const MaskRow& row, const Plan& plan, Operands& operands) {
-    if ((operands.*mask).dimension() == 0) return;
-    Array<double> values = as_mask(std::move(operands.*mask), of_keys);
-    if (plan.operands.*is_boolean)
+void add_operand(Masks& masks, const MaskRow& row, const Plan& plan, Operands& operands,
+                 OperandId mask, bool of_keys) {
+    if (operands[mask].dimension() == 0) return;
+    Array<double> values = as_mask(operands[mask].take<double>(), of_keys);
+    if (plan.operands.is_boolean[mask])
         masks.rules.add(BroadcastRule(std::move(values), plan.keeps_true()), row.allowed);
     else
         masks.biases.emplace_back(std::move(values), 0);
@@ -33,11 +28,15 @@ void add_operand(Masks& masks, const MaskRow& row, const Plan& plan, Operands& o
 
 // Rules are applied in this order.
 constexpr MaskRow all_mask_rows[] = {
-    {"mask", "allowed_by_mask", has_operand<&OperandShapes::mask>,
-     add_operand<&Operands::mask, &OperandShapes::mask_is_boolean, false>},
+    {"mask", "allowed_by_mask", [](const Plan& plan) { return !plan.operands["mask"].empty(); },
+     [](Masks& masks, const MaskRow& row, const Plan& plan, Operands& operands) {
+         add_operand(masks, row, plan, operands, "mask", false);
+     }},
     {"key_padding_mask", "allowed_by_key_padding_mask",
-     has_operand<&OperandShapes::key_padding_mask>,
-     add_operand<&Operands::key_padding_mask, &OperandShapes::key_padding_mask_is_boolean, true>},
+     [](const Plan& plan) { return !plan.operands["key_padding_mask"].empty(); },
+     [](Masks& masks, const MaskRow& row, const Plan& plan, Operands& operands) {
+         add_operand(masks, row, plan, operands, "key_padding_mask", true);
+     }},
     {"causal", "allowed_by_causal", [](const Plan& plan) { return *plan.config.causal; },
      [](Masks& masks, const MaskRow& row, const Plan& plan, Operands&) {
          masks.rules.add(BandRule(-1, 0, plan.offset), row.allowed);
@@ -75,9 +74,9 @@ Mask settings_mask(const Plan& plan) {
 
 std::vector<std::string> additive_masks(const OperandShapes& operands) {
     std::vector<std::string> keys;
-    for (const MaskOperandRow& mask : mask_operand_rows)
-        if (!(operands.*mask.shape).empty() && !(operands.*mask.is_boolean))
-            keys.emplace_back(mask.key);
+    for (const OperandRow& row : operand_rows)
+        if (row.is_mask() && !operands[row].empty() && !operands.is_boolean[row])
+            keys.emplace_back(row.key);
     return keys;
 }
 

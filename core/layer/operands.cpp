@@ -31,12 +31,8 @@ AnyLayerWeights allocated_weights(const WeightShapes& s) {
 
 OperandShapes shapes_of(const Operands& operands) {
     OperandShapes shapes;
-    for (const RealOperandRow& row : real_operand_rows)
-        shapes.*row.shape = (operands.*row.reals).shape();
-    shapes.mask = operands.mask.shape();
-    shapes.key_padding_mask = operands.key_padding_mask.shape();
-    shapes.mask_is_boolean = operands.mask_is_boolean;
-    shapes.key_padding_mask_is_boolean = operands.key_padding_mask_is_boolean;
+    for (const OperandRow& row : operand_rows) shapes[row] = operands[row].shape();
+    shapes.is_boolean = operands.is_boolean;
     shapes.has_token_ids = !operands.token_ids.empty();
     if (operands.weights)
         shapes.weights = std::visit([](const auto& given) { return shapes_of_weights(*given); },
@@ -48,16 +44,15 @@ OperandShapes shapes_of(const Operands& operands) {
 Operands allocate_operands(const OperandShapes& shapes, Dtype dtype) {
     Operands operands;
     for_dtype(dtype, [&]<class T>(T) {
-        for (const RealOperandRow& row : real_operand_rows)
-            if (const Shape& shape = shapes.*row.shape; !shape.empty())
-                operands.*row.reals = Array<T>::from_shape(shape);
+        for (const OperandRow& row : operand_rows)
+            if (const Shape& shape = shapes[row]; !shape.empty() && !row.is_mask())
+                operands[row] = Array<T>::from_shape(shape);
         if (shapes.weights) operands.weights = allocated_weights<T>(*shapes.weights);
     });
-    if (!shapes.mask.empty()) operands.mask = Array<double>::from_shape(shapes.mask);
-    if (!shapes.key_padding_mask.empty())
-        operands.key_padding_mask = Array<double>::from_shape(shapes.key_padding_mask);
-    operands.mask_is_boolean = shapes.mask_is_boolean;
-    operands.key_padding_mask_is_boolean = shapes.key_padding_mask_is_boolean;
+    for (const OperandRow& row : operand_rows)
+        if (const Shape& shape = shapes[row]; !shape.empty() && row.is_mask())
+            operands[row] = Array<double>::from_shape(shape);
+    operands.is_boolean = shapes.is_boolean;
     if (shapes.norm) operands.norm.emplace();
     return operands;
 }

@@ -12,13 +12,13 @@ bool has_axis(const Shape& mask, std::size_t axis) {
 
 /// Whether something besides the operands depends on the index of a batch entry.
 bool counts_entries(const Plan& plan) {
-    return has_axis(plan.operands.mask, 4) || has_axis(plan.operands.key_padding_mask, 2) ||
+    return has_axis(plan.operands["mask"], 4) || has_axis(plan.operands["key_padding_mask"], 2) ||
            !plan.config.kv_lengths.empty() || plan.config.dropout != 0;
 }
 
 /// Whether something besides the operands depends on the index of a head.
 bool counts_heads(const Plan& plan) {
-    return has_axis(plan.operands.mask, 3) || plan.config.sink.size() > 1 || plan.config.alibi ||
+    return has_axis(plan.operands["mask"], 3) || plan.config.sink.size() > 1 || plan.config.alibi ||
            plan.config.dropout != 0;
 }
 

@@ -20,7 +20,7 @@ std::size_t from_end(const Shape& shape, std::size_t place) {
 
 /// query, key and value that are given: one rank for all three, and the meaning of each axis.
 void read_operator_sizes(const Settings& s, const OperandShapes& operands, Plan& plan) {
-    const Shape &q = operands.query, &k = operands.key, &v = operands.value;
+    const Shape &q = operands["query"], &k = operands["key"], &v = operands["value"];
     const std::size_t rank = q.size();
     for (const auto& [name, values] : {std::pair("key", &k), {"value", &v}})
         if (values->size() != rank)
@@ -64,8 +64,8 @@ void read_operator_sizes(const Settings& s, const OperandShapes& operands, Plan&
 }
 
 void read_layer_sizes(const Settings& s, const OperandShapes& operands, Plan& plan) {
-    const Shape& x = operands.inputs;
-    const Shape& context = row_of(s.mode).context ? operands.context : x;
+    const Shape& x = operands["inputs"];
+    const Shape& context = row_of(s.mode).context ? operands["context"] : x;
     plan.shown.batched = x.size() == 3;
     plan.shown.with_heads = has_heads_axis(s);
     if (context.size() != x.size() || (plan.shown.batched && context[0] != x[0]))
@@ -95,7 +95,7 @@ void check_cached(const char* key, const Shape& shape, const std::array<std::siz
 
 /// Cached keys and values, in the rank of the question's own keys or as (batch, kv_heads, len, d).
 void read_cache_sizes(const OperandShapes& operands, Plan& plan) {
-    const Shape &k = operands.past_key, &v = operands.past_value;
+    const Shape &k = operands["past_key"], &v = operands["past_value"];
     if (k.empty() && v.empty()) return;
     for (const auto& [name, other, values] :
          {std::tuple("past_key", "past_value", &k), {"past_value", "past_key", &v}})
@@ -136,12 +136,12 @@ void check_constants(const char* key, const std::vector<double>& constants, cons
 }
 
 void check_recurrence(const Settings& s, const OperandShapes& operands, const Plan& plan) {
-    check_gate_shape("decay", operands.decay, true, plan);
-    check_gate_shape("beta", operands.beta, false, plan);
+    check_gate_shape("decay", operands["decay"], true, plan);
+    check_gate_shape("beta", operands["beta"], false, plan);
     check_constants("decay", s.decay, plan);
     check_constants("beta", s.beta, plan);
-    if (operands.past_state.empty()) return;
-    check_cached("past_state", operands.past_state, {plan.d_k, plan.d_v}, plan);
+    if (operands["past_state"].empty()) return;
+    check_cached("past_state", operands["past_state"], {plan.d_k, plan.d_v}, plan);
 }
 
 /// A mask must broadcast to (batch, heads, q_len, kv_len). If the numbers of valid keys are given,
@@ -173,7 +173,7 @@ void check_mask_shape(const Settings& s, const Shape& mask, const Plan& plan) {
 /// The flag with which the first axis, which counts heads, counts this many batch entries; empty if
 /// it does not.
 std::string entries_by_heads(const OperandShapes& operands, const Plan& plan, std::size_t entries) {
-    const Shape &q = operands.query, &k = operands.key;
+    const Shape &q = operands["query"], &k = operands["key"];
     if (plan.projects || plan.packed || q.size() != 3 || q[0] != entries || k[0] != entries)
         return {};
     return concat(", or --heads 1, with which the first axis of query ", shape_text(q),
@@ -181,7 +181,7 @@ std::string entries_by_heads(const OperandShapes& operands, const Plan& plan, st
 }
 
 void check_padding_shape(const Settings& s, const OperandShapes& operands, const Plan& plan) {
-    const Shape& padding = operands.key_padding_mask;
+    const Shape& padding = operands["key_padding_mask"];
     const std::size_t rank = padding.size();
     const bool fits = rank == 0 || (rank == 1 && plan.batch == 1 && padding[0] == plan.kv_len) ||
                       (rank == 2 && padding[0] == plan.batch && padding[1] == plan.kv_len);
@@ -215,7 +215,7 @@ void read_sizes(Plan& plan, const Settings& s, const OperandShapes& operands) {
                "expected a divisor of the heads");
     read_cache_sizes(operands, plan);
     check_recurrence(s, operands, plan);
-    check_mask_shape(s, operands.mask, plan);
+    check_mask_shape(s, operands["mask"], plan);
     check_padding_shape(s, operands, plan);
 }
 
