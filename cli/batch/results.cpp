@@ -166,7 +166,7 @@ std::string index_line_text(const IndexLine& line) {
         arrays += arrays.back() == '[' ? "{" : ",{";
         io::append_member(arrays, "name", array.name);
         io::append_member(arrays, "entry", entry_name(line.record, array.name));
-        io::append_member(arrays, "dtype", io::name_of(array.type.element));
+        io::append_member(arrays, "dtype", row_of(array.type.element).name);
         io::append_member(arrays, "shape", array.type.shape);
         io::append_member(arrays, "offset", array.offset);
         io::append_member(arrays, "bytes", array.type.size());

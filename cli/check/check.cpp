@@ -165,11 +165,11 @@ void CheckedQuestion::name_type(ProgramJudgement& judgement, const std::vector<G
         std::find_if(judgement.arrays.begin(), judgement.arrays.end(),
                      [](const ArrayJudgement& array) { return array.verdict == Verdict::wrong; });
     if (wrong == judgement.arrays.end() || asked_.type || asked_.tolerance) return;
-    for (const PrecisionRow& type : precision_rows) {
+    for (const auto& [type, type_name] : judged_types) {
         judge_.free_memory();
-        if (!fits_type(judgement, given, type.precision)) continue;
+        if (!fits_type(judgement, given, type)) continue;
         if (has_other_cause(judgement, given)) return;
-        const std::string name(type.name);
+        const std::string name(type_name);
         wrong->finding += (wrong->finding.empty() ? "" : "; ") + ("within the bound of " + name) +
                           "; if that is what the program " + "computes in, expected --type " + name;
         return;
@@ -179,9 +179,9 @@ void CheckedQuestion::name_type(ProgramJudgement& judgement, const std::vector<G
 /// Whether all arrays are within the bounds of the type, and the errors of those that are wrong are
 /// as large as such a program's: the bounds of the smaller types hold many a wrong program, too.
 bool CheckedQuestion::fits_type(const ProgramJudgement& judgement,
-                                const std::vector<GivenArray>& given, Precision type) {
+                                const std::vector<GivenArray>& given, NumberType type) {
     constexpr double smallest_part = 0.4, largest_part = 4;
-    const bool rounds_factors = type > Precision::float32;
+    const bool rounds_factors = type > NumberType::float32;
     for (std::size_t i = 0; i < given.size(); ++i) {
         const ArrayJudgement& array = judgement.arrays[i];
         if (!array.layout || array.is_right_if_transposed || type <= given[i].type ||
@@ -230,7 +230,7 @@ void CheckedQuestion::search(ProgramJudgement& judgement, const std::vector<Give
     }
     if (theirs.empty()) return;
     judge_.free_memory();
-    std::set<Precision> types;
+    std::set<NumberType> types;
     for (const TheirArray& array : theirs) types.insert(array.type);
     require_memory(bytes_of_problem(problem_.plan) +
                        bytes_of_search(problem_.plan, types.size(), pool_.threads()),

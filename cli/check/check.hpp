@@ -11,7 +11,7 @@
 
 #include "cli/question/question.hpp"
 #include "cli/request/request.hpp"
-#include "core/base/dtype.hpp"
+#include "core/base/number_type.hpp"
 #include "core/base/thread_pool.hpp"
 #include "core/check/judge.hpp"
 #include "core/check/search.hpp"
@@ -44,7 +44,7 @@ struct TheirFile {
 
 struct TheirOptions {
     std::vector<NamePair> names;
-    std::optional<Precision> type;  ///< that the program computed in; empty: by its numbers
+    std::optional<NumberType> type;  ///< that the program computed in; empty: by its numbers
     io::CsvStyle csv;
 };
 
@@ -59,7 +59,7 @@ struct TextNumbers {
     /// Empty: enough digits for the numbers to be exact in their type.
     std::optional<PrintedDigits> printed;
     /// That the digits suffice for, float32 or float64.
-    Precision type = Precision::float64;
+    NumberType type = NumberType::float64;
 };
 
 /// Of JSON or CSV. Every word that begins like a number counts as one.
@@ -69,7 +69,7 @@ struct CheckRequest {
     Request flags;                     ///< of the question
     std::vector<std::string> against;  ///< files; FILE:NAME is one array, - standard input
     std::string names;                 ///< `--names`, or empty
-    std::optional<Precision> type;     ///< that the other programs computed in
+    std::optional<NumberType> type;    ///< that the other programs computed in
     std::optional<CheckTolerance> tolerance;
     std::optional<io::InputFile> question;  ///< that is open: it may be a pipe
     bool json = false, search = false;
@@ -103,7 +103,7 @@ private:
 
     void name_type(ProgramJudgement& judgement, const std::vector<GivenArray>& given);
     bool fits_type(const ProgramJudgement& judgement, const std::vector<GivenArray>& given,
-                   Precision type);
+                   NumberType type);
     bool has_other_cause(const ProgramJudgement& judgement, const std::vector<GivenArray>& given);
     void search(ProgramJudgement& judgement, const std::vector<GivenArray>& given,
                 std::size_t max_changes);

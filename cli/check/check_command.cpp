@@ -54,7 +54,7 @@ CheckRequest check_of(const Args& args) {
                     "nothing to check; expected --against FILE, with another program's arrays");
     for (const std::string_view path : io::lines_of(against)) request.against.emplace_back(path);
     request.names = args.text("names").value_or("");
-    if (const auto type = args.place("type")) request.type = precision_names[*type].first;
+    if (const auto type = args.place("type")) request.type = judged_types[*type].first;
     if (args.has("atol") || args.has("rtol"))
         request.tolerance = {args.real("atol").value_or(0), args.real("rtol").value_or(0)};
     request.search = args.has("search");
@@ -104,7 +104,7 @@ constexpr Option check_options[] = {
      .argument = "THEIRS=OURS,...",
      .help = "attn's names of arrays that the program calls otherwise"},
     {.key = "type",
-     .field = choice_among<precision_names>,
+     .field = choice_among<judged_types>,
      .help = "type that the program computed in (default: that of its numbers)"},
     {.key = "atol",
      .limits = from_zero,

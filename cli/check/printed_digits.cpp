@@ -51,7 +51,7 @@ struct DigitCount {
         if (tail.starts_with('+')) tail.remove_prefix(1);
         std::from_chars(tail.data(), tail.data() + tail.size(), exponent);
         const double value = io::parse_loose_number(word).value;
-        const double of_float = row_of(Precision::float32).round(value);
+        const double of_float = row_of(NumberType::float32).round(value);
         const bool is_of_float =
             digits <= most_of_float ||
             std::abs(value - of_float) <= 0.51 * std::pow(10.0, exponent - after);
@@ -128,7 +128,7 @@ TextNumbers text_numbers(std::string_view text) {
     if (are_floats && count.doubles != 0) count = digits_in(text, true);
     constexpr int few = 7, most_of_double = 15;
     TextNumbers numbers;
-    numbers.type = are_floats ? Precision::float32 : Precision::float64;
+    numbers.type = are_floats ? NumberType::float32 : NumberType::float64;
     const int least = count.are_whole ? 2 : 1;  // 1.0 may be exact
     const bool are_printed_alike =
         count.are_alike && count.numbers > 1 && count.after_point >= least;

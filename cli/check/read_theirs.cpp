@@ -183,10 +183,8 @@ private:
     }
 
     /// The type of attn's own text.
-    std::optional<Precision> stated_type() const {
-        const auto dtype = view_.dtype();
-        if (!dtype || !is_result(file_)) return std::nullopt;
-        return *dtype == Dtype::float32 ? Precision::float32 : Precision::float64;
+    std::optional<NumberType> stated_type() const {
+        return is_result(file_) ? view_.dtype() : std::nullopt;
     }
 
     io::ViewedNumbers read_numbers(const io::ArrayView& array) {
@@ -204,7 +202,7 @@ private:
         if (array.type) {
             given.type = *array.type;
         } else if (const auto decimals = stated_decimals(ours)) {
-            given.type = stated_type().value_or(Precision::float64);
+            given.type = stated_type().value_or(NumberType::float64);
             given.printed = PrintedDigits{*decimals, PrintedDigits::all};
         } else if (!numbers.integers) {
             // attn's own text without --precision has all digits.
@@ -213,9 +211,9 @@ private:
                 stated ? TextNumbers{{}, *stated} : text_numbers(text_of_array(array));
             given.type = text.type;
             given.printed = text.printed;
-            const bool are_floats = !text.printed && given.type == Precision::float32;
+            const bool are_floats = !text.printed && given.type == NumberType::float32;
             if (are_floats)
-                for (double& x : given.values) x = row_of(Precision::float32).round(x);
+                for (double& x : given.values) x = row_of(NumberType::float32).round(x);
         }
         if (options_.type) given.type = *options_.type;
         // Integers of a binary file were not rounded to a smaller type.

@@ -73,7 +73,7 @@ std::string remarks_on(const ArrayJudgement& array, const GivenArray& given) {
                        "; the bound is half a unit of the last one larger\n");
     }
     if (array.verdict == Verdict::right_within_type && array.arithmetic &&
-        row_of(array.type).unit > row_of(Precision::float32).unit)
+        row_of(array.type).unit > row_of(NumberType::float32).unit)
         text += concat(name, ": ", name_of(arithmetic_names, *array.arithmetic),
                        array.noise ? "; its errors are " + size_of_error(*array.noise) +
                                          " times the expected noise"

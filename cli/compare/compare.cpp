@@ -51,7 +51,7 @@ std::string shapes_of(const ComparedPair& pair) {
 }
 
 /// The type of all pairs, or nothing.
-std::optional<Precision> one_type(const std::vector<ComparedPair>& pairs) {
+std::optional<NumberType> one_type(const std::vector<ComparedPair>& pairs) {
     for (const ComparedPair& pair : pairs)
         if (pair.type != pairs.front().type) return std::nullopt;
     return pairs.empty() ? std::nullopt : std::optional(pairs.front().type);
@@ -61,8 +61,7 @@ std::optional<Precision> one_type(const std::vector<ComparedPair>& pairs) {
 std::vector<std::string> numbers_of(const ComparedPair& pair, bool has_one_type) {
     if (!pair.difference) return std::vector<std::string>(7);
     const Difference& d = *pair.difference;
-    const std::string type =
-        has_one_type ? "" : " " + std::string(name_of(precision_names, pair.type));
+    const std::string type = has_one_type ? "" : " " + std::string(row_of(pair.type).name);
     return {io::general_text(d.max_abs),
             io::general_text(d.mean_abs),
             io::general_text(d.max_rel),
@@ -104,8 +103,8 @@ bool fits(const std::string& line) {
 /// A table with a line per array. `summary`: the text below it, or empty.
 std::string table_of(const std::vector<ComparedPair>& pairs, const std::string& summary) {
     if (pairs.empty()) return summary;
-    const std::optional<Precision> type = one_type(pairs);
-    const std::string unit = type ? std::string(name_of(precision_names, *type)) + " ulp" : "ulp";
+    const std::optional<NumberType> type = one_type(pairs);
+    const std::string unit = type ? std::string(row_of(*type).name) + " ulp" : "ulp";
     io::Cells table{{"array", "shape", "max abs", "mean abs", "max rel", unit, "worst at",
                      "nonfinite", "outside", "verdict"}};
     for (const ComparedPair& pair : pairs) {
@@ -123,17 +122,14 @@ std::string table_of(const std::vector<ComparedPair>& pairs, const std::string& 
 
 std::string json_of(const std::vector<ComparedPair>& pairs, const Tolerance& tolerance,
                     bool equal) {
-    Precision type = one_type(pairs).value_or(Precision::float32);
+    NumberType type = one_type(pairs).value_or(NumberType::float32);
     for (const ComparedPair& pair : pairs)
         if (row_of(pair.type).unit > row_of(type).unit) type = pair.type;
-    nlohmann::ordered_json document{{"schema", schemas::comparison},
-                                    {"equal", equal},
-                                    {"atol", tolerance.atol},
-                                    {"rtol", tolerance.rtol},
-                                    {"ulp", tolerance.ulp.value_or(0)},
-                                    {"equal_nan", tolerance.equal_nan},
-                                    {"dtype", name_of(precision_names, type)},
-                                    {"arrays", nlohmann::ordered_json::array()}};
+    nlohmann::ordered_json document{
+        {"schema", schemas::comparison},    {"equal", equal},
+        {"atol", tolerance.atol},           {"rtol", tolerance.rtol},
+        {"ulp", tolerance.ulp.value_or(0)}, {"equal_nan", tolerance.equal_nan},
+        {"dtype", row_of(type).name},       {"arrays", nlohmann::ordered_json::array()}};
     for (const ComparedPair& pair : pairs) {
         nlohmann::ordered_json entry = nlohmann::ordered_json::object();
         if (!pair.record.empty()) entry["record"] = pair.record;
@@ -143,7 +139,7 @@ std::string json_of(const std::vector<ComparedPair>& pairs, const Tolerance& tol
         entry["shape_b"] = shape_json(pair.b);
         if (pair.difference) {
             const Difference& d = *pair.difference;
-            entry["dtype"] = name_of(precision_names, pair.type);
+            entry["dtype"] = row_of(pair.type).name;
             entry["max_abs"] = d.max_abs;
             entry["mean_abs"] = d.mean_abs;
             entry["max_rel"] = d.max_rel;  // null if it is infinite

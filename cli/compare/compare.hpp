@@ -16,7 +16,7 @@ namespace attn::cli {
 struct CompareRequest {
     std::string a, b;  ///< paths, or - for standard input
     Tolerance tolerance;
-    std::optional<Precision> dtype;  ///< empty: that of each array, else float32
+    std::optional<NumberType> dtype;  ///< empty: that of each array, else float32
     bool json = false;
     bool common = false;  ///< only the arrays that both sides have
     io::CsvStyle csv;
@@ -35,7 +35,7 @@ struct ComparedPair {
     std::string record;  ///< of a batch: its id, or its number; else empty
     std::string name;
     ComparedSide a, b;
-    Precision type = Precision::float32;     ///< whose units in the last place are counted
+    NumberType type = NumberType::float32;   ///< whose units in the last place are counted
     std::optional<Difference> difference{};  ///< empty if the shapes differ
     std::vector<std::size_t> heads{};        ///< chosen ones of side a, on its axis `heads_axis`
     std::size_t heads_axis = 0;

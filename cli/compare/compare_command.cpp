@@ -14,10 +14,8 @@ constexpr int found_difference = 1;
 constexpr Names<bool, 2> compare_forms{{{false, "table"}, {true, "json"}}};  // whether it is JSON
 
 /// tf32 is a way to multiply numbers of float32.
-constexpr Names<Precision, 4> ulp_types{{{Precision::float32, "float32"},
-                                         {Precision::float64, "float64"},
-                                         {Precision::float16, "float16"},
-                                         {Precision::bfloat16, "bfloat16"}}};
+constexpr auto ulp_types =
+    names_of(NumberType::float32, NumberType::float64, NumberType::float16, NumberType::bfloat16);
 
 int run_compare(const Args& args) {
     const std::vector<std::string>& words = args.names();

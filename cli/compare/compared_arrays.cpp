@@ -34,16 +34,14 @@ std::vector<std::size_t> without_leading_ones(const std::vector<std::size_t>& sh
 
 /// The floating-point type of an array: of its elements in the file, or of the result; nothing for
 /// integers, and for text of another program.
-std::optional<Precision> type_of(const io::ResultView& side, const io::ArrayView& array) {
+std::optional<NumberType> type_of(const io::ResultView& side, const io::ArrayView& array) {
     if (array.type) return array.type;
-    const std::optional<Dtype> dtype = array.dtype ? array.dtype : side.dtype();
-    if (!dtype) return std::nullopt;
-    return *dtype == Dtype::float64 ? Precision::float64 : Precision::float32;
+    return array.dtype ? array.dtype : side.dtype();
 }
 
 /// The type with the larger unit, in which both sides' numbers have a meaning.
-Precision common_type(std::optional<Precision> a, std::optional<Precision> b) {
-    if (!a || !b) return a.value_or(b.value_or(Precision::float32));
+NumberType common_type(std::optional<NumberType> a, std::optional<NumberType> b) {
+    if (!a || !b) return a.value_or(b.value_or(NumberType::float32));
     return row_of(*a).unit < row_of(*b).unit ? *b : *a;
 }
 
@@ -51,7 +49,7 @@ Precision common_type(std::optional<Precision> a, std::optional<Precision> b) {
 struct Side {
     const io::ResultView& of;
     const io::ArrayView* array;
-    std::optional<Precision> type;
+    std::optional<NumberType> type;
     io::ViewedNumbers numbers = {};
 
     Side(const io::ResultView& view, const io::ArrayView* its)
@@ -65,8 +63,8 @@ struct Side {
         notes.push_back(std::move(labels.note));
         if (!of.is_text()) return;
         // Text has no types: 0.43 means the nearest float32, if float32 numbers were written.
-        const std::optional<Precision> meant = type ? type : other.type;
-        if (!meant || row_of(*meant).unit > row_of(Precision::float32).unit) return;
+        const std::optional<NumberType> meant = type ? type : other.type;
+        if (!meant || row_of(*meant).unit > row_of(NumberType::float32).unit) return;
         for (double& value : numbers.values) value = row_of(*meant).round(value);
     }
 

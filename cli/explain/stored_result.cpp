@@ -103,7 +103,8 @@ NamedArray row_of_query(const NamedArray& array, std::size_t row) {
 /// Whether numbers of the file have all digits of their type.
 bool is_rounded(const StoredResult& stored) {
     const auto has_few_digits = [](const io::ArrayView& array) {
-        return array.type && *array.type != Precision::float32 && *array.type != Precision::float64;
+        return array.type && *array.type != NumberType::float32 &&
+               *array.type != NumberType::float64;
     };
     const std::vector<io::ArrayView>& arrays = stored.view.arrays();
     return stored.view.head().number("precision") || std::ranges::any_of(arrays, has_few_digits);

@@ -94,7 +94,7 @@ void write_renormalized(HeadView& h) {
     h.show_by_key({{"unmasked_weights", h.row("unmasked_weights")}, {"masked_weights", left}});
     const double total = h.number("masked_total");
     h.say("masked_total", {{"masks_all", h.count_masked() == h.mask.size()},
-                           {"is_usable", total >= row_of(h.plan.config.dtype).least},
+                           {"is_usable", total >= row_of(h.plan.config.dtype).least_normal()},
                            {"SUM", h.e.format.total(left, h.shown_terms(true), {}, total)}});
     show_weights(h);
 }
@@ -182,9 +182,7 @@ std::string sums_of_retrieved(const HeadView& h, const Row& key) {
         Row column;
         for (std::size_t i = 0; i < state.size(); ++i) {
             const double decayed = state[i][j] * factors[i];
-            column.push_back(for_dtype(h.plan.config.dtype, [&]<class T>(T) -> double {
-                return static_cast<T>(decayed);
-            }));
+            column.push_back(row_of(h.plan.config.dtype).round(decayed));
         }
         (lines += j == 0 ? "" : "\n") += "retrieved[" + std::to_string(j) + "] = ";
         lines += h.e.format.products(key, column, retrieved[j]);

@@ -72,7 +72,7 @@ void read_arrays(const ModelAsked& asked, const io::OpenModel& model, ModelInput
     const bool takes_ids = !model.row().ids.empty();
     const std::string place = asked.file ? asked.file->place : "attn model";
     io::ArrayRules rules;
-    rules.dtype = Dtype::float64;
+    rules.dtype = NumberType::float64;
     rules.lowest_rank = 1;
     rules.highest_rank = 4;
     for (const InputRow& row : input_rows)

@@ -372,7 +372,7 @@ std::optional<Decoder> ModelPlan::decoder_of(const ModelRequest& asked) const {
 
 ModelResult ModelPlan::result(ThreadPool& pool, const ModelRequest& of_encoder,
                               const ModelRequest& asked) const {
-    const Dtype dtype = request_.settings.dtype;
+    const NumberType dtype = request_.settings.dtype;
     const Compute compute = compute_on(pool);
     if (!decoder_) return run_model(compute, spec_, question_.input, asked, dtype);
     return run_encoder_decoder(compute, spec_, question_.input, of_encoder, *decoder_of(asked),

@@ -137,10 +137,9 @@ void check_style_and_store(const Request& request) {
                       "requires a format with digits, as json or csv"}});
     // Integers in a file of arrays would be taken for the numbers themselves.
     if (!request.store) return;
-    const io::Stores type = request.store->is_integer() ? io::Stores::all
-                            : request.store->kind == io::StoredKind::bfloat16
-                                ? io::Stores::half_types
-                                : io::Stores::float16;
+    const io::Stores type = request.store->is_integer()                   ? io::Stores::all
+                            : request.store->kind == NumberType::bfloat16 ? io::Stores::half_types
+                                                                          : io::Stores::float16;
     const auto holds = [&](const io::OutputFormat& format) { return format.stores >= type; };
     if (!holds(*request.format))
         throw setting_error(request, "store",

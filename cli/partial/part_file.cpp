@@ -163,7 +163,7 @@ void write_part(const std::string& path, PartFile file, ThreadPool& workers) {
     out.commit();
 }
 
-std::string digest_of(const Operands& operands, const OperandRows& rows, Dtype dtype) {
+std::string digest_of(const Operands& operands, const OperandRows& rows, NumberType dtype) {
     Digest digest;
     for (const OperandRow& operand : operand_rows) {
         const RealArray& reals = operands[operand];
@@ -191,8 +191,8 @@ OperandShapes shapes_of_range(OperandShapes shapes, const OperandRows& rows,
     return shapes;
 }
 
-void read_range(Operands& operands, const OperandRows& rows, const KeyRange& range, Dtype dtype,
-                ThreadPool& pool) {
+void read_range(Operands& operands, const OperandRows& rows, const KeyRange& range,
+                NumberType dtype, ThreadPool& pool) {
     for (const OperandRow& operand : operand_rows) {
         const RowsInFile* const file = file_of(rows, operand);
         if (file == nullptr) continue;

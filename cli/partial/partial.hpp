@@ -8,7 +8,7 @@
 
 #include "cli/args/args.hpp"
 #include "cli/question/question.hpp"
-#include "core/base/dtype.hpp"
+#include "core/base/number_type.hpp"
 #include "core/base/thread_pool.hpp"
 #include "core/layer/layer.hpp"
 #include "core/layer/operands.hpp"
@@ -56,14 +56,14 @@ void write_part(const std::string& path, PartFile file, ThreadPool& workers);
 
 /// A digest of all operands, given parameters included, which tells parts of different questions
 /// apart. Those in `rows` are read from their files piece by piece, in `dtype`.
-std::string digest_of(const Operands& operands, const OperandRows& rows, Dtype dtype);
+std::string digest_of(const Operands& operands, const OperandRows& rows, NumberType dtype);
 
 /// The shapes of the operands once those in `rows` have the keys of `range` alone.
 OperandShapes shapes_of_range(OperandShapes shapes, const OperandRows& rows, const KeyRange& range);
 
 /// Reads those keys. Errors: those of io::read_array.
-void read_range(Operands& operands, const OperandRows& rows, const KeyRange& range, Dtype dtype,
-                ThreadPool& pool);
+void read_range(Operands& operands, const OperandRows& rows, const KeyRange& range,
+                NumberType dtype, ThreadPool& pool);
 
 /// Joins parts of one question, in any order, and writes --output: the question's result if they
 /// have all keys, otherwise a part again, with its context in float64. Errors: kind input for

@@ -46,7 +46,8 @@ void check_part(const Request& request) {
 std::vector<std::string> check_part_size(Request request, const Plan& plan) {
     request.format = &format_of_part(request.output);
     constexpr double of_text = 21;  // digits, sign, point, comma, and a bracket of short rows
-    const double of_binary = plan.config.dtype == Dtype::float32 ? sizeof(float) : sizeof(double);
+    const double of_binary =
+        plan.config.dtype == NumberType::float32 ? sizeof(float) : sizeof(double);
     const std::size_t rows = plan.batch * plan.heads * plan.rows,
                       projection = *plan.config.out_proj ? plan.heads * plan.d_v * plan.d_out : 0;
     const double bytes = static_cast<double>(rows * (plan.d_v + 1) + projection) *

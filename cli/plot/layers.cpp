@@ -17,9 +17,9 @@
 namespace attn::cli {
 namespace {
 
-const char* type_of(const AnyArray& array) {
-    constexpr const char* names[] = {"float32", "float64", "int64"};
-    return names[array.index()];
+std::string type_of(const AnyArray& array) {
+    return std::visit(
+        []<class T>(const Array<T>&) { return std::string(row_of(dtype_of<T>).name); }, array);
 }
 
 /// The common start of two titles, cut at a gap of two blanks. "  gpt2  layer 3" and

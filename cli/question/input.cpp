@@ -23,7 +23,7 @@ bool holds(const io::InputFile& file, const char* name) {
 
 /// The error for an input of sdpa that is not a request. One matrix is not enough, but a layer's
 /// result may have all three operands.
-std::string about_operator_input(const Input& opened) {
+std::string about_operator_input(const Request& request, const Input& opened) {
     const std::string file = opened.file.name == "<stdin>" ? "FILE" : opened.file.name;
     std::string flags;
     std::size_t found = 0;
@@ -36,7 +36,7 @@ std::string about_operator_input(const Input& opened) {
         flags += flag + file + ":" + *name;
         ++found;
     }
-    if (opened.holds_operands && holds(opened.file, "inputs"))
+    if (opened.member(request, "inputs") != nullptr)
         return "a matrix of inputs; sdpa has no projections, expected query, key and value";
     if (found == 3) return "a layer's result, no request; expected" + flags;
     return "one matrix, and sdpa takes three; expected --query, --key and --value, or a request "
@@ -52,30 +52,38 @@ void take_results(Input& input, const std::vector<std::string>& names) {
     if (!names.empty()) input.notes.push_back(note_of_results(input.file.place, names));
 }
 
-/// Whether a file holds an array that is the query in this mode.
+/// Whether a file of arrays has one that is the query in this mode.
 bool holds_query(const io::InputFile& file, Mode mode) {
-    if (!file.array.empty()) return false;
-    if (!file.arrays) return holds(file, "query");
-    return std::ranges::any_of(file.arrays->arrays, [&](const io::StoredArray& array) {
+    const auto is_query = [&](const io::StoredArray& array) {
         return key_meant(array.name, mode, array.shape.size()) == "query";
-    });
+    };
+    return file.arrays && file.array.empty() && std::ranges::any_of(file.arrays->arrays, is_query);
+}
+
+/// Refuses --ignore-arrays with a name that INPUT lacks. It is for all records of a batch.
+void check_ignored(const Request& request, const std::optional<Input>& input) {
+    if (request.of_batch) return;
+    for (const std::string& name : request.ignore_arrays)
+        if (!input || !holds(input->file, name.c_str()))
+            throw setting_error(request, "ignore_arrays",
+                                (input ? input->file.place : std::string("INPUT")) +
+                                    " has no array " + io::shortened(name) +
+                                    "; expected the name of one, or no such flag");
 }
 
 /// The value of a setting, of an array of at most one axis.
 nlohmann::json value_of_array(const Option& option, const io::StoredArray& array) {
-    io::ArrayRules rules = io::ArrayRules::anything(1);
-    rules.dtype = Dtype::float64;
-    const io::NumberArray read = io::read_numbers(array, rules);
+    const io::NumberArray read = io::read_numbers(array, io::ArrayRules::anything(1));
     nlohmann::json values = nlohmann::json::array();
     for (const double value : read.values) {
         if (option.field.kind == FieldKind::boolean && (value == 0 || value == 1))
             values.push_back(value == 1);
-        else if (std::trunc(value) == value && 0 <= value && value < 0x1p53)
-            values.push_back(static_cast<std::uint64_t>(value));
-        else if (std::trunc(value) == value && -0x1p53 < value && value < 0)
+        else if (std::trunc(value) != value || std::abs(value) >= 0x1p53)
+            values.push_back(value);
+        else if (value < 0)
             values.push_back(static_cast<std::int64_t>(value));
         else
-            values.push_back(value);
+            values.push_back(static_cast<std::uint64_t>(value));
     }
     const bool is_list = cli::is_list(option) || option.field.kind == FieldKind::operand;
     return is_list || values.size() != 1 ? values : values[0];
@@ -99,12 +107,6 @@ public:
             else
                 unknown.push_back(name);
         }
-        for (const std::string& name : request_.ignore_arrays)
-            if (input_.file.arrays->find(name) == nullptr)
-                throw setting_error(request_, "ignore_arrays",
-                                    input_.file.place + " has no array " + io::shortened(name) +
-                                        "; expected some of " +
-                                        io::list_of(input_.file.arrays->arrays));
         // A matrix without a name, or of a layer, is refused as such.
         if (!unknown.empty() && input_.holds_operands) refuse(unknown);
         take_results(input_, results);
@@ -292,6 +294,7 @@ RequestWithInput open_request(const Request& flags, std::optional<io::InputFile>
         else
             take_arrays(request, *input);
     }
+    check_ignored(request, input);
     apply_environment(request);
     return {std::move(request), std::move(input)};
 }
@@ -320,7 +323,7 @@ void check_sources(const RequestWithInput& asked) {
             throw setting_error(
                 request, source,
                 mode.source == Source::operands
-                    ? about_operator_input(*asked.input)
+                    ? about_operator_input(request, *asked.input)
                     : "conflicts with query, key and value; expected inputs or these three");
     }
     if (!reads_input(request) && !mode.context) {

@@ -322,10 +322,7 @@ AnyLayerWeights ModelSource::read_weights(const Request& request) const {
         const std::vector<AttentionPart> parts =
             model_ ? std::vector{layer_.part}
                    : io::named_parts(file_, *names_, heads, norm_settings(request));
-        return for_dtype(request.settings.dtype, [&]<class T>(T) -> AnyLayerWeights {
-            return std::make_shared<const LayerWeights<T>>(
-                io::read_attention<T>(parts, file_->name));
-        });
+        return io::read_attention(parts, request.settings.dtype, file_->name);
     };
     if (path_.empty()) return read();
     const auto text = [](const auto& value) { return nlohmann::json(value).dump() + " "; };

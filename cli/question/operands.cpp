@@ -264,10 +264,10 @@ private:
 
     /// Queries, keys and values are rarely meant as integers, which indices and codes are.
     void note_integers(const OperandRow& rule, const io::StoredArray& array) {
-        if (!rule.required || !array.type || io::is_float(*array.type)) return;
+        if (!rule.required || !array.type || is_float(*array.type)) return;
         add_notes({array.place() + ": its numbers are of type " +
-                   std::string(io::name_of(*array.type)) +
-                   ", and are read as they are; as floats " + "they give no note"});
+                   std::string(row_of(*array.type).name) +
+                   ", and are read as they are; stored as floats they get no note"});
     }
 
     void read_file(const OperandRow& rule, const io::ArrayRules& allowed) {
@@ -295,7 +295,7 @@ private:
 
     /// Elements of a text are also in memory as float64 until all of them are rounded.
     RealArray rounded(RealArray read, const io::InputFile& file) {
-        if (file.source && request_.settings.dtype == Dtype::float32)
+        if (file.source && request_.settings.dtype == NumberType::float32)
             largest_unrounded_ = std::max(largest_unrounded_, 2 * read.bytes());
         return read;
     }

@@ -49,13 +49,13 @@ void require_array(const io::InputFile& file, const io::ResultHead& head, const 
                                        "without --precision");
     const bool is_integer = name == "token_ids";
     if (stored == nullptr || is_integer) return;
-    if (stored->type != io::ElementType::float32 && stored->type != io::ElementType::float64)
+    if (stored->type != NumberType::float32 && stored->type != NumberType::float64)
         fail_in_result(stored->place(), "is stored as " + stored->type_name +
                                             ", and the question needs every digit; expected a "
                                             "result without --store");
 }
 
-RealArray read_saved(const Input& input, const std::string& name, Dtype dtype) {
+RealArray read_saved(const Input& input, const std::string& name, NumberType dtype) {
     io::ArrayRules rules = io::ArrayRules::anything(4);
     rules.dtype = dtype;
     if (input.file.arrays) return io::read_reals(*input.file.arrays->find(name), rules, nullptr);
@@ -78,8 +78,7 @@ Projection<T> read_projection(const Input& input, const std::string& name) {
     Projection<T> p;
     p.in_out = axes.is_array() && !axes.empty() && axes.back() == "d_out";
     const auto read = [&](const std::string& array, std::size_t size) {
-        constexpr Dtype dtype = std::is_same_v<T, float> ? Dtype::float32 : Dtype::float64;
-        RealArray reals = read_saved(input, array, dtype);
+        RealArray reals = read_saved(input, array, dtype_of<T>);
         Array<T> values = reals.template take<T>();
         if (values.size() != size)
             fail_in_result(input.file.place, array, " has ", values.size(), " numbers; expected ",
@@ -189,7 +188,7 @@ void take_question(Request& request, Input& input) {
     if (has_ids && !has_other_ids) {
         take("token_ids", "token_ids");
         if (!has_norms) require_array(file, head, "inputs");
-        for (const double id : read_saved(input, "token_ids", Dtype::float64).take<double>()) {
+        for (const double id : read_saved(input, "token_ids", NumberType::float64).take<double>()) {
             if (!(id >= 0 && id < 0x1p53 && id == std::trunc(id)))
                 fail_in_result(file.place,
                                "token_ids holds a number that is not an id; expected "
@@ -224,7 +223,7 @@ AnyLayerWeights SavedLayer::read_weights(const Request& request) const {
 }
 
 Array<double> SavedLayer::embed_token_ids(const Request& request, std::size_t) const {
-    Array<double> inputs = read_saved(input_, "inputs", Dtype::float64).take<double>();
+    Array<double> inputs = read_saved(input_, "inputs", NumberType::float64).take<double>();
     if (inputs.dimension() != 2 || inputs.shape(0) != request.token_ids.size())
         fail_in_result(input_.file.place, "inputs have shape " + shape_text(inputs.shape()) +
                                               ", and there are " +

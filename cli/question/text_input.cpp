@@ -32,11 +32,9 @@ void check_table_size(const Request& request, std::size_t words) {
                    "the embedded text");
 }
 
-RealArray without_elements(const Request& request, std::vector<std::size_t> shape) {
+RealArray without_elements(const Request& request, const std::vector<std::size_t>& shape) {
     const MemoryMeter no_memory(MemoryMeter::Run::dry);
-    return for_dtype(request.settings.dtype, [&]<class T>(T) -> RealArray {
-        return Array<T>::from_shape(std::move(shape));
-    });
+    return reals_of_shape(shape, request.settings.dtype);
 }
 
 }  // namespace

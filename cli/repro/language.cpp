@@ -19,10 +19,10 @@ constexpr std::size_t integer_digits = 18;  ///< every integer of this many digi
 using Axes = std::vector<std::size_t>;
 
 /// The shortest decimal that reads back as the same number of its type.
-std::string number_text(double value, Dtype dtype, const LanguageRow& language) {
+std::string number_text(double value, NumberType dtype, const LanguageRow& language) {
     if (std::isinf(value)) return (value < 0 ? "-" : "") + std::string(language.infinity);
-    std::string text = dtype == Dtype::float32 ? io::number_text(static_cast<float>(value))
-                                               : io::number_text(value);
+    std::string text = dtype == NumberType::float32 ? io::number_text(static_cast<float>(value))
+                                                    : io::number_text(value);
     // In C, longer integers may fit no integer type, or only an unsigned one, so that -x wraps.
     if (text.size() > integer_digits && text.find_first_of(".e") == std::string::npos) text += ".0";
     return text;
@@ -31,7 +31,7 @@ std::string number_text(double value, Dtype dtype, const LanguageRow& language) 
 /// Adds the numbers from `next` on as an array of this shape from an axis on: rows in rows, each on
 /// lines of its own.
 void add_rows(std::string& text, const Axes& shape, std::size_t axis, const double*& next,
-              Dtype dtype, const LanguageRow& language) {
+              NumberType dtype, const LanguageRow& language) {
     text += language.open;
     const std::size_t depth = axis + 1;
     std::size_t column = depth;
@@ -74,7 +74,9 @@ private:
             case_.values[std::string(name) + (of.empty() ? "" : "." + of)] = value.text;
     }
 
-    std::string number(double value) const { return number_text(value, Dtype::float64, language_); }
+    std::string number(double value) const {
+        return number_text(value, NumberType::float64, language_);
+    }
 
     /// In an attribute of ONNX: "1.0", where "1" would be an integer.
     std::string attribute(double value) const {
@@ -119,7 +121,7 @@ private:
         const bool has_rules = *plan.config.causal || uses_window() ||
                                !plan.config.kv_lengths.empty() || !p.boolean_masks.empty();
         add({{"torch", language_.name == "torch"},
-             {"float32", plan.config.dtype == Dtype::float32},
+             {"float32", plan.config.dtype == NumberType::float32},
              {"data_file", p.has_data_file},
              {"takes_heads", !plan.projects && !plan.packed},
              {"grouped", plan.independent_heads()},

@@ -231,7 +231,7 @@ void check_finite(const ProgramArray& array) {
 }
 
 /// The value with three digits, not below it but for the rounding to the type.
-double with_three_digits(double value, Dtype dtype) {
+double with_three_digits(double value, NumberType dtype) {
     // Half a unit of the third digit is at most 0.5 %. Unlike stod, strtod takes subnormal numbers.
     return row_of(dtype).round(std::strtod(io::scientific_text(value * 1.005, 2).c_str(), nullptr));
 }
@@ -242,10 +242,9 @@ double with_three_digits(double value, Dtype dtype) {
 /// may overflow.
 ProgramArray tolerances_of(const Problem& problem, ArrayId id, const ProgramArray& array,
                            ThreadPool& pool) {
-    const Dtype dtype = problem.plan.config.dtype;
-    const Evaluator evaluator(problem,
-                              dtype == Dtype::float32 ? Precision::float32 : Precision::float64);
-    const double least = row_of(dtype).least;
+    const NumberType dtype = problem.plan.config.dtype;
+    const Evaluator evaluator(problem, dtype);
+    const double least = row_of(dtype).least_normal();
     const std::size_t heads = array.full[1], rows = array.full[2], columns = array.full[3];
     ProgramArray tolerances = array;
     tolerances.name += "_tolerance";
@@ -302,7 +301,7 @@ void check_sums(const Repro& program, const Result& result) {
                               weights =
                                   numbers_of(*array_named("weights_before_dropout", result.arrays));
     const std::size_t keys = program.plan.kv_len;
-    const double least = 16 * row_of(program.plan.config.dtype).least;
+    const double least = 16 * row_of(program.plan.config.dtype).least_normal();
     for (std::size_t row = 0; row < weights.size(); row += keys) {
         const auto sum_of = [&](const std::vector<double>& rows) {
             return std::accumulate(&rows[row], &rows[row] + keys, 0.0);
@@ -338,7 +337,7 @@ namespace {
 static_assert(std::endian::native == std::endian::little,
               "numbers are written in their memory layout");
 
-std::string bytes_of(const ProgramArray& array, Dtype dtype) {
+std::string bytes_of(const ProgramArray& array, NumberType dtype) {
     std::string bytes;
     const auto append = [&](auto number) {
         bytes.append(reinterpret_cast<const char*>(&number), sizeof number);
@@ -346,7 +345,7 @@ std::string bytes_of(const ProgramArray& array, Dtype dtype) {
     for (const double x : array.values) {
         if (array.is_boolean)
             append(static_cast<unsigned char>(x != 0));
-        else if (dtype == Dtype::float32)
+        else if (dtype == NumberType::float32)
             append(static_cast<float>(x));
         else
             append(x);
@@ -364,7 +363,7 @@ void for_each_array(const Repro& program, const Use& use) {
 
 void write_npz_data(io::Output& out, const Repro& program) {
     io::ZipWriter zip(out);
-    const char* const real = program.plan.config.dtype == Dtype::float32 ? "<f4" : "<f8";
+    const std::string real = io::descr_of(program.plan.config.dtype);
     for_each_array(program, [&](const ProgramArray& array, const std::string& bytes) {
         const std::string header = io::npy_header(array.is_boolean ? "|b1" : real, array.shape);
         zip.begin(array.name + ".npy", header.size() + bytes.size());

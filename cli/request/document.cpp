@@ -14,10 +14,6 @@ namespace {
 
 using nlohmann::json;
 
-bool is_key(const Option* option) {
-    return option != nullptr && (option->use & as_key) != 0;
-}
-
 class DocumentReader {
 public:
     DocumentReader(Request& request, const io::JsonDocument& document, const std::string& place,
@@ -85,8 +81,7 @@ private:
             if (request_.keeps_flag(key)) return;
             request_.operand_files.erase(key);
             request_.locations[key] = Location(member.begin);
-        } else if (!request_.of_batch && document_.holds_array(member) &&
-                   !is_key(find_option(key)) && names_result(key)) {
+        } else if (!request_.of_batch && document_.holds_array(member) && names_result(key)) {
             results_.push_back(key);
         } else {
             apply_key(request_, key, document_.read_value(member),

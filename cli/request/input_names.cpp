@@ -12,26 +12,27 @@ namespace {
 
 constexpr std::size_t axes_of_keys = 2;  // (batch, kv_len)
 
-bool is_key_of(const Option* option, Mode mode) {
-    return option != nullptr && (option->use & as_key) != 0 && (option->modes & in(mode)) != 0;
+bool is_key(std::string_view name, Modes modes) {
+    const Option* const option = find_option(name);
+    return option != nullptr && (option->use & as_key) != 0 && (option->modes & modes) != 0;
 }
 
 }  // namespace
 
 std::string key_meant(std::string_view name, Mode mode, std::size_t axes) {
-    if (is_key_of(find_option(name), mode)) return std::string(name);
+    if (is_key(name, in(mode))) return std::string(name);
     const std::string word = " " + std::string(name) + " ";
     for (const NameRow& row : all_other_names) {
         const bool is_table = row.table == "input" ||
                               (row.table == "input of keys" && 0 < axes && axes <= axes_of_keys);
-        if (is_table && row.names.find(word) != std::string_view::npos &&
-            is_key_of(find_option(row.of), mode))
+        if (is_table && row.names.find(word) != std::string_view::npos && is_key(row.of, in(mode)))
             return std::string(row.of);
     }
     return {};
 }
 
 bool names_result(std::string_view name) {
+    if (is_key(name, every_mode)) return false;
     const auto array = find_array(name, all_arrays);
     return array ? !array->row().is_operand()
                  : find_other_name("result", " " + std::string(name) + " ") != nullptr;

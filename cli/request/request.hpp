@@ -115,7 +115,8 @@ struct Request {
 
     std::optional<MaskKind> mask_kind;
 
-    /// The names of arrays in INPUT that are not their keys, by key: "mask" is "attn_mask" there.
+    /// The names that keys have in INPUT, by key: "mask" may be "attn_mask" there. A key that is
+    /// not here has its own.
     std::map<std::string, std::string, std::less<>> array_names;
     std::vector<std::string> ignore_arrays;  ///< in INPUT, which may be anything
 

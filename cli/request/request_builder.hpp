@@ -67,7 +67,7 @@ Request make_request(const Args& args);
 /// there is none. A name of an array that attn writes means no other key.
 std::string key_meant(std::string_view name, Mode mode, std::size_t axes);
 
-/// Whether the name is that of a result, which is nothing that a question reads.
+/// Whether the name is that of a result, and no key of any mode: then no question reads it.
 bool names_result(std::string_view name);
 
 /// Whether --ignore-arrays has the name.

@@ -3,7 +3,7 @@
 
 #include <optional>
 
-#include "core/base/dtype.hpp"
+#include "core/base/number_type.hpp"
 #include "core/base/tensor.hpp"
 
 namespace attn {
@@ -14,7 +14,7 @@ struct Tolerance {
     double atol = 0, rtol = 0;
     std::optional<std::uint64_t> ulp = {};
     bool equal_nan = false;
-    Precision type = Precision::float32;  ///< whose units in the last place are counted
+    NumberType type = NumberType::float32;  ///< whose units in the last place are counted
 };
 
 /// Numbers to compare: values, with the rounding errors of integers that float64 cannot hold.

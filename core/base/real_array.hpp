@@ -3,7 +3,7 @@
 
 #include <variant>
 
-#include "core/base/dtype.hpp"
+#include "core/base/number_type.hpp"
 #include "core/base/tensor.hpp"
 
 namespace attn {
@@ -59,8 +59,13 @@ private:
     std::variant<Array<double>, Array<float>> numbers_;
 };
 
+/// Elements of the dtype that are not set.
+inline RealArray reals_of_shape(const std::vector<std::size_t>& shape, NumberType dtype) {
+    return for_dtype(dtype, [&]<class T>(T) -> RealArray { return Array<T>::from_shape(shape); });
+}
+
 /// Rounds each element to the dtype.
-inline RealArray as_reals(Array<double> numbers, Dtype dtype) {
+inline RealArray as_reals(Array<double> numbers, NumberType dtype) {
     RealArray reals(std::move(numbers));
     return for_dtype(dtype, [&]<class T>(T) -> RealArray { return reals.take<T>(); });
 }

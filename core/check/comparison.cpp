@@ -17,7 +17,7 @@ constexpr double least_weight = 1e-6;
 constexpr double least_likely = 1e-3, same_part = 0.01;
 
 /// The distance of two numbers of the type of about this size.
-double unit_in_last_place(double size, const PrecisionRow& type) {
+double unit_in_last_place(double size, const NumberTypeRow& type) {
     if (!(size > 0) || !std::isfinite(size)) return type.least;
     return std::max(type.least, std::ldexp(2 * type.unit, std::ilogb(size)));
 }
@@ -167,7 +167,7 @@ std::optional<Problem> with_seen_dropout(const Problem& problem,
     if (std::none_of(theirs->values.begin(), theirs->values.end(), [](double x) { return x > 0; }))
         return std::nullopt;
 
-    const Evaluator evaluator(problem, Precision::float64);
+    const Evaluator evaluator(problem, NumberType::float64);
     Candidate asked(evaluator, problem.asked, false);
     std::vector<double> kept(theirs->values.size(), 1), ratios;
     bool drops = false;

@@ -38,7 +38,7 @@ public:
 
     const Problem& problem() const { return problem_; }
     const std::vector<TheirArray>& arrays() const { return arrays_; }
-    const Evaluator& evaluator(Precision type) const { return evaluators_.at(type); }
+    const Evaluator& evaluator(NumberType type) const { return evaluators_.at(type); }
     const TheirArray& array(const TheirRow& row) const { return arrays_[row.array]; }
 
     std::size_t rows(std::size_t array) const {
@@ -72,7 +72,7 @@ public:
 private:
     const Problem& problem_;
     std::vector<TheirArray> arrays_;
-    std::map<Precision, Evaluator> evaluators_;
+    std::map<NumberType, Evaluator> evaluators_;
     bool is_right_ = true;
     std::vector<std::vector<Asked>> asked_;
     std::vector<TheirRow> probes_;
@@ -97,7 +97,7 @@ public:
 private:
     const Comparison& comparison_;
     Conventions conventions_;
-    std::map<std::pair<Precision, bool>, Candidate> candidates_;
+    std::map<std::pair<NumberType, bool>, Candidate> candidates_;
 };
 
 /// Of the scale, the rotary base and the soft cap, where the question has them and the arrays have

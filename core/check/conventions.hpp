@@ -10,7 +10,7 @@
 #include <optional>
 #include <vector>
 
-#include "core/base/dtype.hpp"
+#include "core/base/number_type.hpp"
 #include "core/operator/choices.hpp"
 
 namespace attn {
@@ -191,7 +191,7 @@ struct Conventions : ProjectionConvention {
     /// Arrays that are rounded to a type after they are computed.
     struct Rounding {
         Rounded what;
-        Precision to;
+        NumberType to;
         auto operator<=>(const Rounding&) const = default;
     };
     std::vector<Rounding> roundings;

@@ -241,7 +241,7 @@ void precisions(Alternatives& to) {
         return array != context || problem.projection[3].has_value();
     };
     to.asked(std::string(row_of(problem.plan.config.dtype).name));
-    for (const Precision precision : {Precision::float16, Precision::bfloat16})
+    for (const NumberType precision : {NumberType::float16, NumberType::bfloat16})
         for (const Together& some : rounded_together) {
             std::vector<Conventions::Rounding> roundings;
             for (const Rounded array : some.arrays)

@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <numbers>
 
-#include "core/base/dtype.hpp"
+#include "core/base/number_type.hpp"
 
 namespace attn {
 
@@ -29,9 +29,9 @@ struct Bounded {
 /// sums in the type itself, the bounds of layers would be larger than their results.
 class ErrorModel {
 public:
-    explicit ErrorModel(Precision precision)
-        : row_(&row_of(precision)), unit_(row_->unit + row_of(Precision::float64).unit),
-          sum_unit_(std::min(unit_, row_of(Precision::float32).unit)) {}
+    explicit ErrorModel(NumberType precision)
+        : row_(&row_of(precision)), unit_(row_->unit + row_of(NumberType::float64).unit),
+          sum_unit_(std::min(unit_, row_of(NumberType::float32).unit)) {}
 
     double unit() const { return unit_; }
     double least() const { return row_->least; }
@@ -40,7 +40,7 @@ public:
     /// exponent is limited, and the subnormal ones, because these are slow. Those of float16 are
     /// not.
     double least_power() const {
-        if (row_->precision == Precision::float16) return row_->least;
+        if (row_->type == NumberType::float16) return row_->least;
         return row_->least / (2 * row_->unit) * 0x1p26;
     }
 
@@ -113,7 +113,7 @@ private:
                           terms * sum_unit_ * sum_unit_ / (1 - sum_unit_));
     }
 
-    const PrecisionRow* row_;
+    const NumberTypeRow* row_;
     double unit_;
     double sum_unit_;  ///< of sums of products
 };
@@ -132,7 +132,7 @@ inline double spread_of_sums(std::size_t n) {
 
 /// A number that is rounded to a type, with its error from then on: none if all numbers within the
 /// error round to the same.
-inline Bounded round_within(const PrecisionRow& to, const Bounded& x) {
+inline Bounded round_within(const NumberTypeRow& to, const Bounded& x) {
     const double rounded = to.round(x.value);
     if (x.error == 0 || !std::isfinite(x.value)) return {rounded, x.error};
     const double low = to.round(x.value - x.error), high = to.round(x.value + x.error);

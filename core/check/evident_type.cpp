@@ -17,7 +17,7 @@ bool are_few(std::size_t others, std::size_t of_type) {
 }
 
 /// Whether it is a number of the type that others hardly are by chance.
-bool is_telling(double x, const PrecisionRow& type) {
+bool is_telling(double x, const NumberTypeRow& type) {
     return x != std::trunc(x) && significant_bits(x) > -std::ilogb(type.unit) - 4;
 }
 
@@ -35,8 +35,8 @@ struct Evidence {
 };
 using Counts = std::array<std::size_t, Evidence::nothing + 1>;
 
-Evidence::Kind evidence_of(const JudgedElement& x, const PrecisionRow& stored,
-                           const PrecisionRow& type, bool are_flat) {
+Evidence::Kind evidence_of(const JudgedElement& x, const NumberTypeRow& stored,
+                           const NumberTypeRow& type, bool are_flat) {
     using enum Evidence::Kind;
     if (!std::isfinite(x.theirs) || !std::isfinite(x.truth)) return nothing;
     const double expected = stored.round(x.truth);
@@ -67,7 +67,7 @@ bool is_enough(const Counts& of, bool loosely) {
 
 }  // namespace
 
-bool Judge::is_rounded_to(Precision type, const GivenArray& given, const Layout& layout,
+bool Judge::is_rounded_to(NumberType type, const GivenArray& given, const Layout& layout,
                           bool loosely) {
     const auto [least, most] = std::minmax_element(given.values.begin(), given.values.end());
     const bool are_flat = *least == *most;
@@ -81,13 +81,13 @@ bool Judge::is_rounded_to(Precision type, const GivenArray& given, const Layout&
     return is_enough(all, loosely);
 }
 
-std::optional<Precision> Judge::evident_type(const GivenArray& given,
-                                             const std::vector<Layout>& layouts, bool loosely) {
+std::optional<NumberType> Judge::evident_type(const GivenArray& given,
+                                              const std::vector<Layout>& layouts, bool loosely) {
     if (holds_keys(given.id)) return std::nullopt;
     // bfloat16 first: few numbers of float16 fit it by chance, but most of bfloat16 fit float16.
-    for (const Precision precision :
-         {Precision::bfloat16, Precision::float16, Precision::float32}) {
-        const PrecisionRow& type = row_of(precision);
+    for (const NumberType precision :
+         {NumberType::bfloat16, NumberType::float16, NumberType::float32}) {
+        const NumberTypeRow& type = row_of(precision);
         if (type.unit <= row_of(given.type).unit) break;
         const auto others = static_cast<std::size_t>(
             std::count_if(given.values.begin(), given.values.end(),

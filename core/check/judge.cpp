@@ -97,9 +97,9 @@ bool is_within(double theirs, double truth, double bound) {
 /// program computes in float32 or better.
 class NearestNumber {
 public:
-    NearestNumber(Precision type, const std::vector<double>& row) : type_(row_of(type)) {
+    NearestNumber(NumberType type, const std::vector<double>& row) : type_(row_of(type)) {
         constexpr double of_float32 = 0x1p-18;
-        if (type_.unit <= row_of(Precision::float32).unit) return;
+        if (type_.unit <= row_of(NumberType::float32).unit) return;
         for (const double x : row)
             if (std::isfinite(x)) of_row_ = std::max(of_row_, of_float32 * std::abs(x));
     }
@@ -109,7 +109,7 @@ public:
     }
 
 private:
-    const PrecisionRow& type_;
+    const NumberTypeRow& type_;
     double of_row_ = 0;
 };
 
@@ -132,7 +132,7 @@ void Judge::free_memory() {
     evaluators_.clear();
 }
 
-const Evaluator& Judge::evaluator(Precision type) {
+const Evaluator& Judge::evaluator(NumberType type) {
     return evaluators_.try_emplace(type, problem_, type).first->second;
 }
 
@@ -142,7 +142,7 @@ std::size_t Judge::items(ArrayId array) const {
 }
 
 /// Rows of all heads of a query are neighbours: candidates keep what these have in common.
-void Judge::visit(const GivenArray& given, const Layout& layout, Precision type,
+void Judge::visit(const GivenArray& given, const Layout& layout, NumberType type,
                   FunctionRef<void(std::size_t item, const JudgedElement&)> take) {
     const auto [batch, heads, rows, columns] = shape_of_all_axes(problem_.plan, given.id);
     const std::vector<std::size_t>* const chosen = problem_.plan.shown.chosen(given.id);
@@ -182,7 +182,7 @@ void Judge::visit(const GivenArray& given, const Layout& layout, Precision type,
     });
 }
 
-Judge::Tally Judge::tally(const GivenArray& given, const Layout& layout, Precision type) {
+Judge::Tally Judge::tally(const GivenArray& given, const Layout& layout, NumberType type) {
     std::vector<Tally> tallies(items(given.id));
     visit(given, layout, type, [&](std::size_t item, const JudgedElement& element) {
         tallies[item].add(Tally::of(element));
@@ -193,19 +193,19 @@ Judge::Tally Judge::tally(const GivenArray& given, const Layout& layout, Precisi
 }
 
 /// Whether a right array is within the bound of float64 too, or the tolerance that was given.
-bool Judge::is_exact(const GivenArray& given, const Layout& layout, Precision type,
+bool Judge::is_exact(const GivenArray& given, const Layout& layout, NumberType type,
                      const Tally& found) {
-    if (tolerance_ || type == Precision::float64) return true;
+    if (tolerance_ || type == NumberType::float64) return true;
     if (found.unlike != 0) return false;  // it overflowed
     if (found.max_abs == 0) return true;
     // As of sums that are 0.5 in one order and the number before it in another.
     constexpr double small = 0x1p-40;
     const double most = std::max(std::abs(found.truth.smallest), std::abs(found.truth.largest));
     return found.max_abs <= small * most &&
-           tally(given, layout, Precision::float64).first == no_offset;
+           tally(given, layout, NumberType::float64).first == no_offset;
 }
 
-ArrayJudgement Judge::judge_as(const GivenArray& given, const Layout& layout, Precision type) {
+ArrayJudgement Judge::judge_as(const GivenArray& given, const Layout& layout, NumberType type) {
     const Tally found = tally(given, layout, type);
     ArrayJudgement judgement{.id = given.id, .type = type};
     judgement.axes = layout.axes;
@@ -262,14 +262,14 @@ void Judge::judge_noise(ArrayJudgement& judgement, const GivenArray& given, cons
                                " times the expected noise");
 }
 
-double Judge::error_of_factors(ArrayId array, Precision type) {
+double Judge::error_of_factors(ArrayId array, NumberType type) {
     return error_of_rounded_factors(evaluator(type), array);
 }
 
 /// attn's own order of axes, or else one that ends with columns, unless it does not fit, or another
 /// one is right or far nearer.
 ArrayJudgement Judge::best_layout(const GivenArray& given, const std::vector<Layout>& layouts,
-                                  Precision type) {
+                                  NumberType type) {
     const auto judged = [&](const Layout& layout) {
         ArrayJudgement judgement = judge_as(given, layout, type);
         if (!layout.is_transposed || judgement.verdict == Verdict::wrong) return judgement;
@@ -315,11 +315,11 @@ ArrayJudgement Judge::judge(const GivenArray& given) {
                                 !judgement.is_right_if_transposed && !given.type_is_certain &&
                                 !tolerance_;
     if (may_be_smaller) {
-        std::vector<Precision> types{coarsest_};
+        std::vector<NumberType> types{coarsest_};
         if (const auto evident = evident_type(given, layouts, false)) types.push_back(*evident);
         std::sort(types.begin(), types.end(),
-                  [](Precision a, Precision b) { return row_of(a).unit < row_of(b).unit; });
-        for (const Precision type : types)
+                  [](NumberType a, NumberType b) { return row_of(a).unit < row_of(b).unit; });
+        for (const NumberType type : types)
             if (judgement.verdict == Verdict::wrong &&
                 row_of(type).unit > row_of(judgement.type).unit)
                 judgement = best_layout(given, layouts, type);

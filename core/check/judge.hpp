@@ -62,8 +62,8 @@ struct WrongElements {
 struct ArrayJudgement {
     ArrayId id;
     Verdict verdict = Verdict::wrong;
-    Precision type = Precision::float32;  ///< whose bound was used
-    std::vector<std::string> axes = {};   ///< of theirs in order, where they are not attn's
+    NumberType type = NumberType::float32;  ///< whose bound was used
+    std::vector<std::string> axes = {};     ///< of theirs in order, where they are not attn's
     /// Over the elements that are finite on both sides.
     double max_abs = 0, rms = 0;
     std::size_t unlike = 0;               ///< elements that are finite on one side alone
@@ -90,15 +90,15 @@ public:
 
     ArrayJudgement judge(const GivenArray& given);
     /// By this layout and type.
-    ArrayJudgement judge_as(const GivenArray& given, const Layout& layout, Precision type);
+    ArrayJudgement judge_as(const GivenArray& given, const Layout& layout, NumberType type);
     /// Of a wrong array whose shape fits, sets `where`.
     void locate(ArrayJudgement& judgement, const GivenArray& given);
 
     /// See error_of_rounded_factors.
-    double error_of_factors(ArrayId array, Precision type);
+    double error_of_factors(ArrayId array, NumberType type);
 
     /// Forgets the types of earlier arrays, for those of another program.
-    void begin_program() { coarsest_ = Precision::float64; }
+    void begin_program() { coarsest_ = NumberType::float64; }
 
     /// Forgets what arrays have in common, the operands and projections in each type.
     void free_memory();
@@ -107,27 +107,28 @@ private:
     struct Tally;
 
     ArrayJudgement best_layout(const GivenArray& given, const std::vector<Layout>& layouts,
-                               Precision type);
+                               NumberType type);
     /// The elements of an item, (batch, row), are passed on by one thread.
-    void visit(const GivenArray& given, const Layout& layout, Precision type,
+    void visit(const GivenArray& given, const Layout& layout, NumberType type,
                FunctionRef<void(std::size_t item, const JudgedElement&)> take);
     std::size_t items(ArrayId array) const;
     /// The smaller type that the numbers were evidently rounded to, if there is one. `loosely`:
     /// also where many are wrong: enough to find these, too little to call the array right.
-    std::optional<Precision> evident_type(const GivenArray& given,
-                                          const std::vector<Layout>& layouts, bool loosely);
-    bool is_rounded_to(Precision type, const GivenArray& given, const Layout& layout, bool loosely);
-    Tally tally(const GivenArray& given, const Layout& layout, Precision type);
-    bool is_exact(const GivenArray& given, const Layout& layout, Precision type,
+    std::optional<NumberType> evident_type(const GivenArray& given,
+                                           const std::vector<Layout>& layouts, bool loosely);
+    bool is_rounded_to(NumberType type, const GivenArray& given, const Layout& layout,
+                       bool loosely);
+    Tally tally(const GivenArray& given, const Layout& layout, NumberType type);
+    bool is_exact(const GivenArray& given, const Layout& layout, NumberType type,
                   const Tally& found);
     void judge_noise(ArrayJudgement& judgement, const GivenArray& given, const Layout& layout);
-    const Evaluator& evaluator(Precision type);
+    const Evaluator& evaluator(NumberType type);
 
     const Problem& problem_;
     std::optional<CheckTolerance> tolerance_;
     ThreadPool& pool_;
-    std::map<Precision, Evaluator> evaluators_;
-    Precision coarsest_ = Precision::float64;
+    std::map<NumberType, Evaluator> evaluators_;
+    NumberType coarsest_ = NumberType::float64;
 };
 
 }  // namespace attn

@@ -217,7 +217,7 @@ struct Candidate::NoisyState {
 
 void Candidate::step_noise(NoisyState& made, const RowsView& keys, const RowsView& values,
                            std::size_t index) const {
-    const PrecisionRow& type = row_of(shared_.arithmetic());
+    const NumberTypeRow& type = row_of(shared_.arithmetic());
     const HeadGates gates(problem_, index, keys.rows);
     const std::size_t t = made.done++, d_k = keys.columns;
     const double* const k = keys.at(t);
@@ -282,7 +282,7 @@ void Candidate::step_noise(NoisyState& made, const RowsView& keys, const RowsVie
 /// Without an output projection, of some rows and columns, others in each head: all of them would
 /// cost three times as much as the outputs do. The variance of the rest is infinite.
 void Candidate::add_noise_of_states(const QueryRow& q, double* variance) {
-    const PrecisionRow& type = row_of(shared_.arithmetic());
+    const NumberTypeRow& type = row_of(shared_.arithmetic());
     const std::size_t kv_head = kv_head_of(q.at.head), token = plan_.first_query + q.at.row,
                       index = q.at.batch * plan_.kv_heads + kv_head;
     const RowsView keys = joined(Tensor::key, q.at.batch, kv_head),

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/base/dtype.hpp"
+#include "core/base/number_type.hpp"
 
 namespace attn {
 
@@ -19,18 +19,18 @@ inline double square(double x) {
 }
 
 /// Half a unit in the last place of x in the type; x must be finite.
-inline double half_unit_of_finite(const PrecisionRow& type, double x) {
+inline double half_unit_of_finite(const NumberTypeRow& type, double x) {
     constexpr std::uint64_t exponent_bits = 0x7ff0000000000000U;
     const double power = std::bit_cast<double>(std::bit_cast<std::uint64_t>(x) & exponent_bits);
     return std::max(type.unit * power, type.least / 2);
 }
 
 /// The same; 0 if x is 0 or not finite.
-inline double half_unit(const PrecisionRow& type, double x) {
+inline double half_unit(const NumberTypeRow& type, double x) {
     return x == 0 || !std::isfinite(x) ? 0 : half_unit_of_finite(type, x);
 }
 
-inline double square_of_half(const PrecisionRow& type, double x) {
+inline double square_of_half(const NumberTypeRow& type, double x) {
     return square(half_unit(type, x));
 }
 

@@ -48,7 +48,7 @@ Candidate::KeyMeans Candidate::key_means(const QueryRow& q, const NoisyRow& nois
 
 /// Twice the variance of the weights of a query.
 std::vector<double> Candidate::weight_variance(const QueryRow& q, NoiseDetail detail) {
-    const PrecisionRow& type = row_of(shared_.arithmetic());
+    const NumberTypeRow& type = row_of(shared_.arithmetic());
     const std::vector<double>& weight = q.weight.value;
     std::vector<double> variance(weight.size());
     for (std::size_t k = 0; k < weight.size(); ++k) {
@@ -80,7 +80,7 @@ std::vector<double> Candidate::weight_variance(const QueryRow& q, NoiseDetail de
 }
 
 void Candidate::add_noise_of_weights(ArrayId array, const RowPlace& at, NoiseDetail detail) {
-    const PrecisionRow& type = row_of(shared_.arithmetic());
+    const NumberTypeRow& type = row_of(shared_.arithmetic());
     if (array != "attention_weights" || !plan_.shown.averages(array)) {
         const QueryRow& q = weighed(at);
         const std::vector<double> variance = weight_variance(q, detail);
@@ -108,7 +108,7 @@ void Candidate::add_noise_of_weights(ArrayId array, const RowPlace& at, NoiseDet
 }
 
 void Candidate::add_noise_of_logsumexp(const RowPlace& at, NoiseDetail detail) {
-    const PrecisionRow& type = row_of(shared_.arithmetic());
+    const NumberTypeRow& type = row_of(shared_.arithmetic());
     const QueryRow& q = weighed(at);
     const double x = q.logsumexp.value, h = half_unit(type, x);
     if (!std::isfinite(x)) return noise_.add(0, h, square(h));
@@ -141,7 +141,7 @@ struct Candidate::ProjectedColumns {
 /// An error of a weight changes all columns of a head together, so that it is propagated through
 /// the projection. Of large results each block of rows does this for different columns only.
 const Candidate::ProjectedColumns& Candidate::projected_columns(const RowPlace& at) {
-    const PrecisionRow& type = row_of(shared_.arithmetic());
+    const NumberTypeRow& type = row_of(shared_.arithmetic());
     constexpr std::size_t column_limit = 64, work_limit = std::size_t{1} << 26U;
     const std::size_t d = plan_.d_v, d_out = plan_.d_out,
                       work = plan_.batch * plan_.rows * plan_.heads * plan_.kv_len * d_out,
@@ -180,7 +180,7 @@ const Candidate::ProjectedColumns& Candidate::projected_columns(const RowPlace& 
 }
 
 void Candidate::add_noise_of_output_projection(const RowPlace& at, NoiseDetail detail) {
-    const PrecisionRow& type = row_of(shared_.arithmetic());
+    const NumberTypeRow& type = row_of(shared_.arithmetic());
     const ProjectedColumns& made = projected_columns(at);
     const std::size_t count = made.columns.size(), d = plan_.d_v;
     std::vector<double> result(count, 0), variance(count, 0), of_head(count), output(count);

@@ -28,8 +28,8 @@ bool Candidate::has_noise(const Evaluator& evaluator, const Conventions& c, Arra
     static constexpr ArraySet of_softmax{"attention_weights", "weights_before_dropout",
                                          "logsumexp"};
     const Problem& problem = evaluator.problem();
-    const Precision type = evaluator.arithmetic();
-    if ((type != Precision::float16 && type != Precision::bfloat16) || c.drops ||
+    const NumberType type = evaluator.arithmetic();
+    if ((type != NumberType::float16 && type != NumberType::bfloat16) || c.drops ||
         problem.input_norm || problem.query_norm || problem.key_norm)
         return false;
     // In linear attention the roundings of normalised queries and keys are among those of its
@@ -71,7 +71,7 @@ const Noise& Candidate::noise(ArrayId array, const RowPlace& at, NoiseDetail det
 void Candidate::add_noise_of_head(const RowPlace& at, std::size_t head, bool joins,
                                   NoiseDetail detail) {
     QueryRow& q = answered(joins ? joined_from(at, head) : at);
-    const PrecisionRow& type = row_of(shared_.arithmetic());
+    const NumberTypeRow& type = row_of(shared_.arithmetic());
     const RowsView values = joined(Tensor::value, q.at.batch, kv_head_of(q.at.head));
     const std::vector<double>& o = q.output.value;
     std::vector<double> variance(o.size());
@@ -95,9 +95,8 @@ void Candidate::add_noise_of_head(const RowPlace& at, std::size_t head, bool joi
 
 /// Of sums in float32, and of subnormal numbers, which programs may take as 0.
 double Candidate::floor_of(const QueryRow& q, const RowsView& values) {
-    const PrecisionRow& type = row_of(shared_.arithmetic());
-    const double normal =
-        shared_.arithmetic() == Precision::float16 ? 0 : type.least / (2 * type.unit);
+    const NumberTypeRow& type = row_of(shared_.arithmetic());
+    const double normal = shared_.arithmetic() == NumberType::float16 ? 0 : type.least_normal();
     if (is_linear_) return normal * static_cast<double>(plan_.d_k);
     double most = 0;
     std::vector<double>& largest =
@@ -131,7 +130,7 @@ std::vector<double> Candidate::shared_weights(const QueryRow& q) {
 }
 
 void Candidate::add_noise_of_values(const QueryRow& q, const RowsView& values, double* variance) {
-    const PrecisionRow& type = row_of(shared_.arithmetic());
+    const NumberTypeRow& type = row_of(shared_.arithmetic());
     const std::vector<double> weight = shared_weights(q);
     for (std::size_t k = 0; k < values.rows; ++k)
         for (std::size_t i = 0; i < values.columns && weight[k] > 0; ++i)
@@ -140,9 +139,9 @@ void Candidate::add_noise_of_values(const QueryRow& q, const RowsView& values, d
 
 /// Without `of_query` and `of_key` of its keys, which cost the most.
 NoisyRow Candidate::noisy_scores(const QueryRow& q) const {
-    const PrecisionRow& type = row_of(shared_.arithmetic());
+    const NumberTypeRow& type = row_of(shared_.arithmetic());
     const double u = type.unit, scale = c_.scale, cap = c_.softcap;
-    const bool is_float16 = shared_.arithmetic() == Precision::float16;
+    const bool is_float16 = shared_.arithmetic() == NumberType::float16;
     const std::vector<double>&score = q.scores.value, &weight = q.weight.value;
     const double cell_size = std::log1p(2 * u);
     constexpr std::int64_t flushed = std::int64_t{1} << 62;
@@ -249,7 +248,7 @@ NoisyRow Candidate::noisy_row(const QueryRow& q) {
 void Candidate::set_head_variance(const double* plain, const double* made,
                                   const RowRotation* rotation, std::size_t position,
                                   std::size_t columns, bool is_projected, double* variance) const {
-    const PrecisionRow& type = row_of(shared_.arithmetic());
+    const NumberTypeRow& type = row_of(shared_.arithmetic());
     std::vector<double> of_plain(columns, 0);
     for (std::size_t i = 0; i < columns && is_projected; ++i)
         of_plain[i] = square_of_half(type, plain[i]);

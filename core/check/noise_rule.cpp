@@ -243,8 +243,8 @@ bool ArraysNoise::fits(const Conventions& conventions, const TheirRow& row) cons
 double error_of_rounded_factors(const Evaluator& evaluator, ArrayId array) {
     const Problem& problem = evaluator.problem();
     // TF32 has as many digits as float16.
-    const Precision to =
-        evaluator.arithmetic() == Precision::tf32 ? Precision::float16 : evaluator.arithmetic();
+    const NumberType to =
+        evaluator.arithmetic() == NumberType::tf32 ? NumberType::float16 : evaluator.arithmetic();
     Conventions rounds = problem.asked;
     for (const Rounded what : {Rounded::inputs, Rounded::parameters, Rounded::score_factors,
                                Rounded::output_factors, Rounded::outputs})

@@ -10,7 +10,7 @@
 namespace attn {
 namespace {
 
-std::vector<double> rounded_doubles(const RealArray& array, Dtype dtype) {
+std::vector<double> rounded_doubles(const RealArray& array, NumberType dtype) {
     if (array.dimension() == 0) return {};
     RealArray copy = array;
     Array<double> numbers = copy.take<double>();
@@ -20,7 +20,7 @@ std::vector<double> rounded_doubles(const RealArray& array, Dtype dtype) {
 }
 
 /// A matrix or a batch of matrices as rows.
-Numbers rows_of_operand(const RealArray& array, Dtype dtype) {
+Numbers rows_of_operand(const RealArray& array, NumberType dtype) {
     Numbers numbers;
     numbers.value = rounded_doubles(array, dtype);
     numbers.columns = array.shape().back();
@@ -30,7 +30,7 @@ Numbers rows_of_operand(const RealArray& array, Dtype dtype) {
 
 /// (batch, heads, len, d) with the heads side by side: (batch * len, heads * d).
 Numbers heads_side_by_side(const RealArray& array, std::size_t batch, std::size_t heads,
-                           Dtype dtype) {
+                           NumberType dtype) {
     const std::size_t d = array.shape().back(), len = array.shape(array.dimension() - 2);
     const std::vector<double> from = rounded_doubles(array, dtype);
     Numbers numbers{batch * len, heads * d, std::vector<double>(from.size()), {}};
@@ -92,7 +92,8 @@ void take_sources(Problem& problem, const Operands& operands) {
 
 /// Additive masks are rounded to the type: those below its range block keys. Boolean ones become 0
 /// and 1.
-MaskNumbers numbers_of_mask(const Array<double>& mask, bool is_boolean, bool of_keys, Dtype dtype) {
+MaskNumbers numbers_of_mask(const Array<double>& mask, bool is_boolean, bool of_keys,
+                            NumberType dtype) {
     MaskNumbers numbers{{1, 1, 1, 1}, {mask.begin(), mask.end()}, is_boolean};
     for (double& x : numbers.values) x = is_boolean ? (x != 0 ? 1 : 0) : row_of(dtype).round(x);
     if (of_keys) {
@@ -190,7 +191,7 @@ bool Problem::fits(const Conventions& c) const {
 }
 
 Problem make_problem(const Plan& plan, const Operands& operands, const Result& result) {
-    const Dtype dtype = plan.config.dtype;
+    const NumberType dtype = plan.config.dtype;
     Problem problem;
     problem.plan = plan;
     if (result.weights) take_weights(problem, *result.weights);

@@ -250,7 +250,7 @@ void Candidate::add_masks(const QueryRow& q, KeyNumbers& x) const {
 
 void Candidate::block_scores(const QueryRow& q, KeyNumbers& x) const {
     if (c_.blocking != Blocking::before) return;
-    const PrecisionRow& type = row_of(shared_.arithmetic());
+    const NumberTypeRow& type = row_of(shared_.arithmetic());
     for (std::size_t k = 0; k < x.value.size(); ++k) {
         if (q.is_unblocked[k] != 0 || x.value[k] == no_score) continue;
         double error = 0;

@@ -293,8 +293,8 @@ private:
                 if (!(fit.bound <= 1)) return std::nullopt;
                 of_array.add(fit);
             }
-            const PrecisionRow& type = row_of(comparison_.arrays()[array].type);
-            if (type.unit <= row_of(Precision::float32).unit && of_array.part > max_part &&
+            const NumberTypeRow& type = row_of(comparison_.arrays()[array].type);
+            if (type.unit <= row_of(NumberType::float32).unit && of_array.part > max_part &&
                 std::isfinite(of_array.part))
                 return std::nullopt;
             if (of_array.as_far_outside > of_array.outside / few_parts ||

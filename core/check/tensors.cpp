@@ -208,9 +208,9 @@ Key Evaluator::key_of_joined(Tensor slot, std::size_t batch, std::size_t kv_head
     return key;
 }
 
-Evaluator::Evaluator(const Problem& problem, Precision arithmetic)
+Evaluator::Evaluator(const Problem& problem, NumberType arithmetic)
     : problem_(problem), arithmetic_(arithmetic), model_(arithmetic) {
-    const PrecisionRow& type = row_of(arithmetic);
+    const NumberTypeRow& type = row_of(arithmetic);
     if (!model_.is_coarse()) return;  // asked for the noise of the smaller types alone
     holds_operands_ = holds_all(type, problem.past_key) && holds_all(type, problem.past_value);
     for (const Numbers& source : problem.source)

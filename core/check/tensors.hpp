@@ -148,14 +148,14 @@ private:
 /// tensors. Threads may share it. `problem` must outlive it.
 class Evaluator {
 public:
-    Evaluator(const Problem& problem, Precision arithmetic);
+    Evaluator(const Problem& problem, NumberType arithmetic);
 
     /// Whether rows of this array can be computed: of all that settings can name, but token ids.
     static bool has(ArrayId array);
 
     const Problem& problem() const { return problem_; }
     const ErrorModel& model() const { return model_; }
-    Precision arithmetic() const { return arithmetic_; }
+    NumberType arithmetic() const { return arithmetic_; }
     /// Whether all operands and parameters are numbers of the type, which is smaller than float32.
     bool holds_operands() const { return holds_operands_; }
 
@@ -191,7 +191,7 @@ private:
     BoundedRows split(Tensor slot, const Conventions& c) const;
 
     const Problem& problem_;
-    Precision arithmetic_;
+    NumberType arithmetic_;
     ErrorModel model_;
     bool holds_operands_ = true;
     mutable Memo<BoundedRows> weights_, normed_, projected_, heads_, joined_, key_variances_;

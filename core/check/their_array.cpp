@@ -208,7 +208,7 @@ std::string unfit_text(const Plan& plan, ArrayId array, const std::vector<std::s
 }
 
 TheirArray in_layout(const GivenArray& given, const Layout& layout, const Plan& plan,
-                     Precision type) {
+                     NumberType type) {
     TheirArray array{given.id, shape_of_all_axes(plan, given.id), {}, type, given.printed};
     array.values.reserve(given.values.size());
     const auto [batch, heads, rows, columns] = array.shape;

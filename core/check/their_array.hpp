@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "core/base/dtype.hpp"
+#include "core/base/number_type.hpp"
 #include "core/operator/arrays.hpp"
 #include "core/plan/plan.hpp"
 
@@ -36,7 +36,7 @@ struct GivenArray {
     std::vector<std::size_t> shape;
     std::vector<double> values;  ///< row-major
     /// That the array is stored in, or that it was said to be computed in.
-    Precision type = Precision::float32;
+    NumberType type = NumberType::float32;
     bool type_is_certain = false;               ///< it was said: no smaller type is considered
     std::optional<PrintedDigits> printed = {};  ///< empty: the numbers are exact
 };
@@ -89,11 +89,11 @@ struct TheirArray {
     /// array does not have.
     std::array<std::size_t, 4> shape;
     std::vector<double> values;  ///< row-major
-    Precision type;              ///< that the program computed in
+    NumberType type;             ///< that the program computed in
     std::optional<PrintedDigits> printed = {};
 };
 
 TheirArray in_layout(const GivenArray& given, const Layout& layout, const Plan& plan,
-                     Precision type);
+                     NumberType type);
 
 }  // namespace attn

@@ -79,7 +79,7 @@ Words split_words(std::string_view text) {
 }
 
 RealArray embed(std::span<const std::int64_t> ids, std::uint64_t vocab_size,
-                std::uint64_t embed_dim, const Seed& seed, Dtype dtype) {
+                std::uint64_t embed_dim, const Seed& seed, NumberType dtype) {
     return for_dtype(dtype, [&]<class T>(T) -> RealArray {
         return embed_as<T>(ids, vocab_size, embed_dim, seed);
     });

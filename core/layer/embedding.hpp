@@ -30,7 +30,7 @@ Words split_words(std::string_view text);
 /// embed_dim). The whole table is drawn, so vocab_size matters, but only the rows are stored, in
 /// that type.
 RealArray embed(std::span<const std::int64_t> ids, std::uint64_t vocab_size,
-                std::uint64_t embed_dim, const Seed& seed, Dtype dtype);
+                std::uint64_t embed_dim, const Seed& seed, NumberType dtype);
 
 /// torch.rand(shape) or torch.randn(shape) in the settings' dtype, after manual_seed(seed) and
 /// rng_skip draws. The settings have a shape.

@@ -41,7 +41,7 @@ OperandShapes shapes_of(const Operands& operands) {
     return shapes;
 }
 
-Operands allocate_operands(const OperandShapes& shapes, Dtype dtype) {
+Operands allocate_operands(const OperandShapes& shapes, NumberType dtype) {
     Operands operands;
     for_dtype(dtype, [&]<class T>(T) {
         for (const OperandRow& row : operand_rows)

@@ -34,6 +34,6 @@ OperandShapes shapes_of(const Operands& operands);
 
 /// Operands of these shapes for a dry run, in `dtype`: their elements are not set, and they have no
 /// token ids.
-Operands allocate_operands(const OperandShapes& shapes, Dtype dtype);
+Operands allocate_operands(const OperandShapes& shapes, NumberType dtype);
 
 }  // namespace attn

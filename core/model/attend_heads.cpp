@@ -99,7 +99,7 @@ void combine(Array<double>& bias, const Array<double>& allowed) {
 }  // namespace
 
 States attend_heads(BlockRun& run, const AttentionPart& part, HeadInputs heads) {
-    const Dtype dtype = heads.query.dtype();
+    const NumberType dtype = heads.query.dtype();
     Settings settings = settings_of(run, part, heads);
     const bool is_recorded = !run.wanted.names.empty() && !is_dry_run();
     const Array<double> own_bias = is_recorded && part.key_bias ? heads.bias : Array<double>();

@@ -40,7 +40,7 @@ void add_row(const Parameter& table, std::size_t row, double scale, T* out, std:
 
 /// The rows of the ids, (1, tokens, width).
 States rows_of_ids(const EmbeddingSpec& spec, const ModelInput& input, const std::string& ids,
-                   Dtype dtype) {
+                   NumberType dtype) {
     const std::size_t width = spec.ids->shape()[1];
     States x = States::zeros(dtype, 1, input.ids.size(), width);
     numbers_of(x)([&](auto* row) {
@@ -101,7 +101,7 @@ void replace_token(const ReplacedToken& part, const std::vector<std::uint64_t>& 
 }  // namespace
 
 States embed(const Compute& compute, const EmbeddingSpec& spec, const ModelInput& input,
-             std::size_t past, Dtype dtype, const std::string& ids) {
+             std::size_t past, NumberType dtype, const std::string& ids) {
     States x = rows_of_ids(spec, input, ids, dtype);
     const bool projects_last = !spec.projects_before_sum && !spec.projects_before_norm;
     const auto project_if = [&](bool is_now) {

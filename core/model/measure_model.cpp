@@ -6,7 +6,7 @@
 namespace attn {
 
 ModelCost measure_model(Compute compute, const ModelSpec& model, const ModelInput& input,
-                        const ModelRequest& request, const Decoder* decoder, Dtype dtype) {
+                        const ModelRequest& request, const Decoder* decoder, NumberType dtype) {
     ModelCost cost;
     compute.flops = &cost.flops;
     const auto count = [&](const NamedArray& array) {

@@ -27,7 +27,7 @@ std::vector<std::pair<std::uint64_t, double>> best_of(const States& logits) {
 class ModelRun {
 public:
     ModelRun(const Compute& compute, const ModelSpec& model, const ModelRequest& request,
-             Dtype dtype)
+             NumberType dtype)
         : compute_(compute), model_(&model), request_(request), dtype_(dtype),
           cache_(request.generate == 0 ? 0 : model.layers),
           blocks_(request.generate == 0 ? 0 : model.layers) {}
@@ -296,7 +296,7 @@ private:
     ModelSpec own_;                      ///< for another length
     std::optional<std::size_t> length_;  ///< with the angles of the model
     const ModelRequest& request_;
-    Dtype dtype_;
+    NumberType dtype_;
     std::vector<LayerCache> cache_;
     std::vector<std::optional<TransformerBlock>> blocks_;
     std::optional<LinearMap> head_;
@@ -339,13 +339,13 @@ void prepend(std::vector<Part>& list, std::vector<Part>& first) {
 }  // namespace
 
 ModelResult run_model(const Compute& compute, const ModelSpec& model, ModelInput input,
-                      const ModelRequest& request, Dtype dtype) {
+                      const ModelRequest& request, NumberType dtype) {
     check_lists(model, input, request.generate != 0 ? model.layers : request.run_layers);
     return ModelRun(compute, model, request, dtype).run(std::move(input));
 }
 
 ModelResult run_encoder_decoder(const Compute& compute, ModelSpec encoder, ModelInput input,
-                                ModelRequest request, Decoder decoder, Dtype dtype) {
+                                ModelRequest request, Decoder decoder, NumberType dtype) {
     encoder.head = nullptr;  // which is the decoder's
     request.generate = 0;
     request.run_layers = encoder.layers;

@@ -100,13 +100,13 @@ struct ModelResult {
 /// The embedding of token ids after `past` earlier tokens, (streams, tokens, width). `ids` is the
 /// setting that gives them, for errors.
 States embed(const Compute& compute, const EmbeddingSpec& spec, const ModelInput& input,
-             std::size_t past, Dtype dtype, const std::string& ids = "token_ids");
+             std::size_t past, NumberType dtype, const std::string& ids = "token_ids");
 
 /// Runs the blocks in the type of `dtype`. Records the arrays that the request names: those of
 /// `all_arrays`, hidden_states, last_hidden_state, recurrent_state, logits, next_tokens. Errors:
 /// those of the parameters; SettingError if a setting does not fit the model.
 ModelResult run_model(const Compute& compute, const ModelSpec& model, ModelInput input,
-                      const ModelRequest& request, Dtype dtype);
+                      const ModelRequest& request, NumberType dtype);
 
 /// A second stack of blocks, which attends to the last hidden state of the first.
 struct Decoder {
@@ -118,7 +118,7 @@ struct Decoder {
 /// Runs all blocks of the encoder on `input`, then the decoder. The arrays of both are recorded.
 /// Errors: those of run_model.
 ModelResult run_encoder_decoder(const Compute& compute, ModelSpec encoder, ModelInput input,
-                                ModelRequest request, Decoder decoder, Dtype dtype);
+                                ModelRequest request, Decoder decoder, NumberType dtype);
 
 struct ModelCost {
     std::size_t tokens = 0;  ///< as those of the result
@@ -131,6 +131,6 @@ struct ModelCost {
 /// ended it early, and each expert as if it had all tokens. Errors: those of the run that do not
 /// depend on numbers.
 ModelCost measure_model(Compute compute, const ModelSpec& model, const ModelInput& input,
-                        const ModelRequest& request, const Decoder* decoder, Dtype dtype);
+                        const ModelRequest& request, const Decoder* decoder, NumberType dtype);
 
 }  // namespace attn

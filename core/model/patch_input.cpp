@@ -32,7 +32,8 @@ void check_tables(const PatchInput& spec) {
 }
 
 /// Patches that are given, (1, patches, values), and the rows and columns of them.
-States given_patches(const PatchInput& spec, const ModelInput& input, Dtype dtype, Grid& grid) {
+States given_patches(const PatchInput& spec, const ModelInput& input, NumberType dtype,
+                     Grid& grid) {
     const std::vector<std::size_t> shape = shape_without_batch(*input.pixel_values, 2);
     if (!input.spatial_shapes)
         fail("spatial_shapes", "is missing; expected a file, since the model requires it");
@@ -53,7 +54,7 @@ States given_patches(const PatchInput& spec, const ModelInput& input, Dtype dtyp
 }
 
 /// The values of each patch, (1, patches, values), and the rows and columns of patches.
-States patches_of(const PatchInput& spec, const ModelInput& input, Dtype dtype, Grid& grid,
+States patches_of(const PatchInput& spec, const ModelInput& input, NumberType dtype, Grid& grid,
                   bool& is_square) {
     const bool is_sound = spec.from == PatchInput::From::spectrogram;
     const SharedArray& given = is_sound ? input.input_values : input.pixel_values;
@@ -108,7 +109,7 @@ std::vector<double> positions_of(const PatchInput& spec, const std::vector<doubl
     return resized(own, side, side, grid[0], grid[1], spec.resize);
 }
 
-States rows_of(const std::vector<double>& table, Dtype dtype, std::size_t width) {
+States rows_of(const std::vector<double>& table, NumberType dtype, std::size_t width) {
     States x(dtype, 1, table.size() / width, width);
     map(x, [&](double, std::size_t i) { return table[i]; });
     return x;
@@ -178,7 +179,7 @@ std::vector<std::size_t> shape_without_batch(const RealArray& array, std::size_t
 }
 
 States run_input(const Compute& compute, const PatchInput& spec, const ModelInput& input,
-                 Dtype dtype) {
+                 NumberType dtype) {
     check_tables(spec);
     Grid grid{};
     bool is_square = true;

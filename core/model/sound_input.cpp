@@ -27,7 +27,7 @@ States run_sound_stage(const Compute& compute, const SoundStage& stage, const St
 }
 
 /// (1, samples, 1).
-States samples(const ModelInput& input, Dtype dtype) {
+States samples(const ModelInput& input, NumberType dtype) {
     const RealArray& given = *input.input_values;
     const std::size_t count = given.in<double>().size();
     if (count == 0 || given.shape().back() != count)
@@ -38,7 +38,7 @@ States samples(const ModelInput& input, Dtype dtype) {
 }
 
 /// (1, frames, bins).
-States features(const SoundSpec& spec, const ModelInput& input, Dtype dtype) {
+States features(const SoundSpec& spec, const ModelInput& input, NumberType dtype) {
     const Array<double>& given = input.input_features->in<double>();
     const std::vector<std::size_t>& shape = given.shape();
     const std::size_t bins = spec.stages.front().convolution.d_in(),
@@ -82,7 +82,7 @@ void add_table(const SoundSpec& spec, States& x) {
 }  // namespace
 
 States run_input(const Compute& compute, const SoundSpec& spec, const ModelInput& input,
-                 Dtype dtype) {
+                 NumberType dtype) {
     States x = spec.takes_features ? features(spec, input, dtype) : samples(input, dtype);
     for (const SoundStage& stage : spec.stages) x = run_sound_stage(compute, stage, x);
     x = normed(compute, spec.feature_norm, std::move(x));

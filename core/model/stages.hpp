@@ -112,9 +112,9 @@ using InputStage = std::variant<std::monostate, PatchInput, SoundSpec>;
 
 /// The first hidden states of an image or audio model.
 States run_input(const Compute& compute, const PatchInput& spec, const ModelInput& input,
-                 Dtype dtype);
+                 NumberType dtype);
 States run_input(const Compute& compute, const SoundSpec& spec, const ModelInput& input,
-                 Dtype dtype);
+                 NumberType dtype);
 
 /// The shape of an image, (channels, height, width), or of patches, without a leading axis of 1.
 std::vector<std::size_t> shape_without_batch(const RealArray& array, std::size_t rank);

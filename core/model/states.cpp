@@ -6,17 +6,17 @@
 
 namespace attn {
 
-States::States(Dtype dtype, std::size_t depth, std::size_t rows, std::size_t columns) {
+States::States(NumberType dtype, std::size_t depth, std::size_t rows, std::size_t columns) {
     for_dtype(dtype, [&]<class T>(T) { x_ = Tensor3<T>::from_shape({depth, rows, columns}); });
 }
 
-States States::zeros(Dtype dtype, std::size_t depth, std::size_t rows, std::size_t columns) {
+States States::zeros(NumberType dtype, std::size_t depth, std::size_t rows, std::size_t columns) {
     States x(dtype, depth, rows, columns);
     std::visit([]<class T, class Shape>(ShapedArray<T, Shape>& own) { own.fill(T{0}); }, x.x_);
     return x;
 }
 
-States::States(RealArray x, Dtype dtype, const std::array<std::size_t, 3>& shape) {
+States::States(RealArray x, NumberType dtype, const std::array<std::size_t, 3>& shape) {
     for_dtype(dtype, [&]<class T>(T) { x_ = Tensor3<T>(x.take<T>(), shape); });
 }
 

@@ -8,8 +8,8 @@
 #include <variant>
 #include <vector>
 
-#include "core/base/dtype.hpp"
 #include "core/base/named_array.hpp"
+#include "core/base/number_type.hpp"
 #include "core/base/real_array.hpp"
 #include "core/base/tensor.hpp"
 
@@ -20,17 +20,19 @@ namespace attn {
 class States {
 public:
     States() = default;
-    States(Dtype dtype, std::size_t depth, std::size_t rows, std::size_t columns);
-    static States zeros(Dtype dtype, std::size_t depth, std::size_t rows, std::size_t columns);
+    States(NumberType dtype, std::size_t depth, std::size_t rows, std::size_t columns);
+    static States zeros(NumberType dtype, std::size_t depth, std::size_t rows, std::size_t columns);
     template <class T, class Shape>
     States(ShapedArray<T, Shape> x, const std::array<std::size_t, 3>& shape)
         : x_(Tensor3<T>(std::move(x), shape)) {}
     template <class T>
     explicit States(Tensor3<T> x) : x_(std::move(x)) {}
     /// Takes the numbers as `dtype`.
-    States(RealArray x, Dtype dtype, const std::array<std::size_t, 3>& shape);
+    States(RealArray x, NumberType dtype, const std::array<std::size_t, 3>& shape);
 
-    Dtype dtype() const { return x_.index() == 0 ? Dtype::float32 : Dtype::float64; }
+    NumberType dtype() const {
+        return std::visit([]<class T>(const Tensor3<T>&) { return dtype_of<T>; }, x_);
+    }
     std::size_t depth() const { return shape(0); }
     std::size_t rows() const { return shape(1); }
     std::size_t columns() const { return shape(2); }

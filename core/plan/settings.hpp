@@ -9,8 +9,8 @@
 #include <string_view>
 #include <vector>
 
-#include "core/base/dtype.hpp"
 #include "core/base/names.hpp"
+#include "core/base/number_type.hpp"
 #include "core/operator/choices.hpp"
 #include "core/operator/mask.hpp"
 #include "core/operator/score_steps.hpp"
@@ -110,7 +110,7 @@ struct LinearSettings {
 /// `make_plan` (plan.hpp) fills all of them in.
 struct Settings : ScoreSettings, MaskSettings, LinearSettings {
     Mode mode = Mode::self;
-    Dtype dtype = Dtype::float32;
+    NumberType dtype = NumberType::float32;
 
     std::optional<std::uint64_t> context_length;  ///< longest input allowed, in tokens
 

@@ -58,7 +58,7 @@ bool is_norm_of_heads(const std::string& name) {
 /// The elements of a vector.
 std::vector<double> read_vector(const StoredArray& array) {
     ArrayRules rules;
-    rules.dtype = Dtype::float64;
+    rules.dtype = NumberType::float64;
     rules.lowest_rank = rules.highest_rank = 1;
     const Array<double> values = read_array<double>(array, rules);
     return {values.begin(), values.end()};

@@ -148,7 +148,7 @@ void check_names(const ArrayFile& file) {
 }
 
 bool is_code(const StoredArray& array) {
-    return array.type == ElementType::float8_e4m3 || array.type == ElementType::float8_e5m2;
+    return array.type == NumberType::float8_e4m3 || array.type == NumberType::float8_e5m2;
 }
 
 class Converter {
@@ -213,7 +213,7 @@ private:
                  "; expected floating-point numbers");
         const auto [rows, columns] = block_of(codes, *scales);
         StoredArray values = codes;
-        values.type = ElementType::float32;
+        values.type = NumberType::float32;
         values.dequantiser =
             std::make_shared<const ScaledDequantiser>(codes, *scales, rows, columns);
         scaled_.emplace(codes.name, std::move(values));
@@ -244,7 +244,7 @@ private:
     /// NAME where the array is NAME_blocks and there is NAME_scales; else empty.
     std::string mxfp4_name(const StoredArray& array) const {
         constexpr std::string_view ending = "_blocks";
-        const bool is_plain = array.type == ElementType::uint8 && array.zip == nullptr;
+        const bool is_plain = array.type == NumberType::uint8 && array.zip == nullptr;
         if (!is_plain || !array.name.ends_with(ending)) return {};
         const std::string name = array.name.substr(0, array.name.size() - ending.size());
         return file_.find(name + "_scales") != nullptr ? name : std::string();
@@ -262,8 +262,7 @@ private:
     StoredArray mxfp4(const StoredArray& array) const {
         const std::string name = mxfp4_name(array);
         if (name.empty()) {
-            if (is_quantised_ && array.name.ends_with("_blocks") &&
-                array.type == ElementType::uint8)
+            if (is_quantised_ && array.name.ends_with("_blocks") && array.type == NumberType::uint8)
                 fail(array,
                      "blocks without scales, with quantization_config; expected the tensor \"",
                      array.name.substr(0, array.name.size() - 6), "scales\"");
@@ -276,14 +275,14 @@ private:
             fail(array, "shape ", shape_text(array.shape),
                  "; expected blocks of 16 bytes, (..., rows, columns / 32, 16)");
         shape.pop_back();
-        if (scales.shape != shape || scales.type != ElementType::uint8 || scales.zip != nullptr)
+        if (scales.shape != shape || scales.type != NumberType::uint8 || scales.zip != nullptr)
             fail(scales, "type ", one_line(shortened(scales.type_name)), " and shape ",
                  shape_text(scales.shape), "; expected U8 and ", shape_text(shape));
         shape.back() *= Mxfp4Dequantiser::values;
         StoredArray values = array;
         values.name = name;
         values.shape = std::move(shape);
-        values.type = ElementType::float32;
+        values.type = NumberType::float32;
         values.type_name = "MXFP4";
         values.size = array.size + scales.size;
         values.dequantiser = std::make_shared<const Mxfp4Dequantiser>(array, scales);

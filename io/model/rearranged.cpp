@@ -88,7 +88,7 @@ StoredArray with_dequantiser(std::string name, std::vector<std::size_t> shape,
         array.type_name = part->type_name;
         return array;
     }
-    array.type = ElementType::float32;
+    array.type = NumberType::float32;
     array.dequantiser = make();
     return array;
 }

@@ -29,7 +29,7 @@ StoredArray rows_of(const StoredArray& array, std::size_t matrix, std::size_t fi
                     std::size_t count) {
     const std::size_t rank = array.shape.size(), rows = array.shape[rank - 2],
                       columns = array.shape[rank - 1];
-    const std::uint64_t row_size = std::uint64_t{columns} * size_of(*array.type);
+    const std::uint64_t row_size = std::uint64_t{columns} * row_of(*array.type).size;
     StoredArray part = array;
     part.name += (part.name.empty() ? "rows " : ", rows ") + std::to_string(first) + " to " +
                  std::to_string(first + count - 1);

@@ -27,8 +27,8 @@ std::optional<std::uint64_t> elements_of(const std::vector<std::size_t>& shape,
 struct StoredArray {
     std::string name;  ///< empty in npy
     std::vector<std::size_t> shape;
-    std::optional<ElementType> type;  ///< empty: a type that cannot be read
-    std::string type_name;            ///< as the file specifies it
+    std::optional<NumberType> type;  ///< empty: a type that cannot be read
+    std::string type_name;           ///< as the file specifies it
     bool big_endian = false;
     bool fortran_order = false;  ///< the first index runs fastest
     std::shared_ptr<const Bytes> bytes;

@@ -11,35 +11,6 @@
 namespace attn::io {
 namespace {
 
-/// NumPy reads its own names as well as descriptions; V2 is that of bfloat16 in ml_dtypes.
-struct TypeNames {
-    ElementType type;
-    std::string_view name, descr, safetensors;
-    std::size_t size;
-};
-
-constexpr std::array<TypeNames, 16> type_names{
-    {{ElementType::boolean, "bool", "b1", "BOOL", 1},
-     {ElementType::int8, "int8", "i1", "I8", 1},
-     {ElementType::int16, "int16", "i2", "I16", 2},
-     {ElementType::int32, "int32", "i4", "I32", 4},
-     {ElementType::int64, "int64", "i8", "I64", 8},
-     {ElementType::uint8, "uint8", "u1", "U8", 1},
-     {ElementType::uint16, "uint16", "u2", "U16", 2},
-     {ElementType::uint32, "uint32", "u4", "U32", 4},
-     {ElementType::uint64, "uint64", "u8", "U64", 8},
-     {ElementType::float8_e4m3, "", "", "F8_E4M3", 1},
-     {ElementType::float8_e5m2, "", "", "F8_E5M2", 1},
-     {ElementType::float8_e8m0, "", "", "F8_E8M0", 1},
-     {ElementType::float16, "float16", "f2", "F16", 2},
-     {ElementType::bfloat16, "bfloat16", "V2", "BF16", 2},
-     {ElementType::float32, "float32", "f4", "F32", 4},
-     {ElementType::float64, "float64", "f8", "F64", 8}}};
-
-constexpr const TypeNames& names_of(ElementType type) {
-    return type_names[static_cast<std::size_t>(type)];
-}
-
 /// A number of a small type, converted by `to_float`.
 template <class Bits, float (*to_float)(Bits)>
 struct SmallFloat {
@@ -91,64 +62,49 @@ void convert(bool swap, const char* from, std::size_t count, T* to) {
 
 }  // namespace
 
-bool is_float(ElementType type) {
-    return type >= ElementType::float8_e4m3;
+std::string descr_of(NumberType type) {
+    return (row_of(type).size == 1 ? "|" : "<") + std::string(row_of(type).descr);
 }
 
-std::size_t size_of(ElementType type) {
-    return names_of(type).size;
-}
-
-std::string_view name_of(ElementType type) {
-    return names_of(type).name;
-}
-
-std::string descr_of(ElementType type) {
-    return (size_of(type) == 1 ? "|" : "<") + std::string(names_of(type).descr);
-}
-
-std::string_view safetensors_name_of(ElementType type) {
-    return names_of(type).safetensors;
-}
-
-std::optional<ElementType> type_of_descr(std::string_view descr) {
-    for (const TypeNames& names : type_names)
-        if (!descr.empty() && (names.descr == descr || names.name == descr)) return names.type;
+std::optional<NumberType> type_of_descr(std::string_view descr) {
+    for (const NumberTypeRow& row : number_types)
+        if (!row.descr.empty() && (row.descr == descr || row.name == descr)) return row.type;
     return std::nullopt;
 }
 
-std::optional<ElementType> type_of_safetensors(std::string_view name) {
-    for (const TypeNames& names : type_names)
-        if (names.safetensors == name) return names.type;
-    return std::nullopt;
+std::optional<NumberType> type_of_safetensors(std::string_view name) {
+    const NumberTypeRow* const row =
+        name.empty() ? nullptr : find_row(number_types, &NumberTypeRow::safetensors, name);
+    return row == nullptr ? std::nullopt : std::optional(row->type);
 }
 
 template <class T>
-bool is_stored_as(ElementType type, bool big_endian) {
-    constexpr auto as_is = std::is_same_v<T, float> ? ElementType::float32 : ElementType::float64;
-    return type == as_is && big_endian == (std::endian::native == std::endian::big);
+bool is_stored_as(NumberType type, bool big_endian) {
+    return type == dtype_of<T> && big_endian == (std::endian::native == std::endian::big);
 }
 
 template <class T>
-void decode(ElementType type, bool big_endian, const char* from, std::size_t count, T* to) {
+void decode(NumberType type, bool big_endian, const char* from, std::size_t count, T* to) {
     const bool swap = big_endian != (std::endian::native == std::endian::big);
     switch (type) {
-        case ElementType::boolean: return convert<Boolean>(swap, from, count, to);
-        case ElementType::int8: return convert<std::int8_t>(swap, from, count, to);
-        case ElementType::int16: return convert<std::int16_t>(swap, from, count, to);
-        case ElementType::int32: return convert<std::int32_t>(swap, from, count, to);
-        case ElementType::int64: return convert<std::int64_t>(swap, from, count, to);
-        case ElementType::uint8: return convert<std::uint8_t>(swap, from, count, to);
-        case ElementType::uint16: return convert<std::uint16_t>(swap, from, count, to);
-        case ElementType::uint32: return convert<std::uint32_t>(swap, from, count, to);
-        case ElementType::uint64: return convert<std::uint64_t>(swap, from, count, to);
-        case ElementType::float8_e4m3: return convert<E4m3>(swap, from, count, to);
-        case ElementType::float8_e5m2: return convert<E5m2>(swap, from, count, to);
-        case ElementType::float8_e8m0: return convert<E8m0>(swap, from, count, to);
-        case ElementType::float16: return convert<Half>(swap, from, count, to);
-        case ElementType::bfloat16: return convert<BrainFloat>(swap, from, count, to);
-        case ElementType::float32: return convert<float>(swap, from, count, to);
-        case ElementType::float64: return convert<double>(swap, from, count, to);
+        case NumberType::boolean: return convert<Boolean>(swap, from, count, to);
+        case NumberType::int8: return convert<std::int8_t>(swap, from, count, to);
+        case NumberType::int16: return convert<std::int16_t>(swap, from, count, to);
+        case NumberType::int32: return convert<std::int32_t>(swap, from, count, to);
+        case NumberType::int64: return convert<std::int64_t>(swap, from, count, to);
+        case NumberType::uint8: return convert<std::uint8_t>(swap, from, count, to);
+        case NumberType::uint16: return convert<std::uint16_t>(swap, from, count, to);
+        case NumberType::uint32: return convert<std::uint32_t>(swap, from, count, to);
+        case NumberType::uint64: return convert<std::uint64_t>(swap, from, count, to);
+        case NumberType::float8_e4m3: return convert<E4m3>(swap, from, count, to);
+        case NumberType::float8_e5m2: return convert<E5m2>(swap, from, count, to);
+        case NumberType::float8_e8m0: return convert<E8m0>(swap, from, count, to);
+        case NumberType::float16: return convert<Half>(swap, from, count, to);
+        case NumberType::bfloat16: return convert<BrainFloat>(swap, from, count, to);
+        case NumberType::float32: return convert<float>(swap, from, count, to);
+        case NumberType::float64: return convert<double>(swap, from, count, to);
+        case NumberType::tf32:
+        case NumberType::fixed: break;  // no elements of files
     }
 }
 
@@ -160,22 +116,22 @@ double rounding_error(std::uint64_t integer) {
 }
 
 template <class T>
-void decode_rounding_errors(ElementType type, bool big_endian, const char* from, std::size_t count,
+void decode_rounding_errors(NumberType type, bool big_endian, const char* from, std::size_t count,
                             T* to) {
     const bool swap = big_endian != (std::endian::native == std::endian::big);
-    if (type == ElementType::int64)
+    if (type == NumberType::int64)
         convert<Rounded<std::int64_t>>(swap, from, count, to);
-    else if (type == ElementType::uint64)
+    else if (type == NumberType::uint64)
         convert<Rounded<std::uint64_t>>(swap, from, count, to);
     else
         std::fill_n(to, count, T{0});
 }
 
-template bool is_stored_as<float>(ElementType, bool);
-template bool is_stored_as<double>(ElementType, bool);
-template void decode(ElementType, bool, const char*, std::size_t, float*);
-template void decode(ElementType, bool, const char*, std::size_t, double*);
-template void decode_rounding_errors(ElementType, bool, const char*, std::size_t, float*);
-template void decode_rounding_errors(ElementType, bool, const char*, std::size_t, double*);
+template bool is_stored_as<float>(NumberType, bool);
+template bool is_stored_as<double>(NumberType, bool);
+template void decode(NumberType, bool, const char*, std::size_t, float*);
+template void decode(NumberType, bool, const char*, std::size_t, double*);
+template void decode_rounding_errors(NumberType, bool, const char*, std::size_t, float*);
+template void decode_rounding_errors(NumberType, bool, const char*, std::size_t, double*);
 
 }  // namespace attn::io

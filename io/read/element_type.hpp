@@ -1,4 +1,4 @@
-// The element types of array files, and the numbers that elements are read as.
+// The names of element types in array files, and the numbers that elements are read as.
 #pragma once
 
 #include <cstddef>
@@ -7,60 +7,34 @@
 #include <string>
 #include <string_view>
 
+#include "core/base/number_type.hpp"
+
 namespace attn::io {
 
-/// Those of floating-point numbers are last. The names of 8 bits are those of OCP and ONNX:
-/// e4m3 has no infinities, e8m0 holds powers of two.
-enum class ElementType {
-    boolean,
-    int8,
-    int16,
-    int32,
-    int64,
-    uint8,
-    uint16,
-    uint32,
-    uint64,
-    float8_e4m3,
-    float8_e5m2,
-    float8_e8m0,
-    float16,
-    bfloat16,
-    float32,
-    float64
-};
-
-/// Whether its elements are floating-point numbers.
-bool is_float(ElementType type);
-
-/// Bytes of one element.
-std::size_t size_of(ElementType type);
+/// The description of little-endian elements: "<f4", "|b1".
+std::string descr_of(NumberType type);
 
 /// NumPy's name of a type, or its description without the byte order: "float32", "f4", "b1".
-std::optional<ElementType> type_of_descr(std::string_view descr);
-std::string_view name_of(ElementType type);
-/// The description of little-endian elements: "<f4", "|b1".
-std::string descr_of(ElementType type);
+std::optional<NumberType> type_of_descr(std::string_view descr);
 
 /// safetensors' name of a type: "F32", "BOOL".
-std::optional<ElementType> type_of_safetensors(std::string_view name);
-std::string_view safetensors_name_of(ElementType type);
+std::optional<NumberType> type_of_safetensors(std::string_view name);
 
 /// Whether elements in the file have the memory layout of T.
 template <class T>
-bool is_stored_as(ElementType type, bool big_endian);
+bool is_stored_as(NumberType type, bool big_endian);
 
 /// Converts `count` elements at `from`, which need not be aligned, to T: exact if T can hold the
 /// value, otherwise rounded to nearest. Booleans are 0 if the byte is 0, otherwise 1.
 template <class T>
-void decode(ElementType type, bool big_endian, const char* from, std::size_t count, T* to);
+void decode(NumberType type, bool big_endian, const char* from, std::size_t count, T* to);
 
 /// An integer minus the float64 nearest to it, exactly; 0 up to 2^53.
 double rounding_error(std::uint64_t integer);
 
 /// The same for `count` elements; 0 for other types than 64-bit integers.
 template <class T>
-void decode_rounding_errors(ElementType type, bool big_endian, const char* from, std::size_t count,
+void decode_rounding_errors(NumberType type, bool big_endian, const char* from, std::size_t count,
                             T* to);
 
 /// Elements that are computed from what a file stores: blocks of few bits, numbers with separate

@@ -209,18 +209,22 @@ constexpr GgmlType in_blocks(std::uint32_t number, std::string_view name) {
     return {number, name, values, bytes, std::nullopt, decode};
 }
 
-constexpr std::optional<ElementType> of_blocks = std::nullopt;
+constexpr GgmlType plain(std::uint32_t number, NumberType type) {
+    return {number, row_of(type).safetensors, 1, row_of(type).size, type, nullptr};
+}
+
+constexpr std::optional<NumberType> of_blocks = std::nullopt;
 
 /// Those without a size were removed from ggml; their names remain.
 constexpr std::array<GgmlType, 42> ggml_types{{
-    {0, "F32", 1, 4, ElementType::float32, nullptr},
-    {1, "F16", 1, 2, ElementType::float16, nullptr},
-    {30, "BF16", 1, 2, ElementType::bfloat16, nullptr},
-    {28, "F64", 1, 8, ElementType::float64, nullptr},
-    {24, "I8", 1, 1, ElementType::int8, nullptr},
-    {25, "I16", 1, 2, ElementType::int16, nullptr},
-    {26, "I32", 1, 4, ElementType::int32, nullptr},
-    {27, "I64", 1, 8, ElementType::int64, nullptr},
+    plain(0, NumberType::float32),
+    plain(1, NumberType::float16),
+    plain(30, NumberType::bfloat16),
+    plain(28, NumberType::float64),
+    plain(24, NumberType::int8),
+    plain(25, NumberType::int16),
+    plain(26, NumberType::int32),
+    plain(27, NumberType::int64),
     in_blocks<32, 18, decode_q4_0>(2, "Q4_0"),
     in_blocks<32, 20, decode_q4_1>(3, "Q4_1"),
     in_blocks<32, 22, decode_q5_0>(6, "Q5_0"),

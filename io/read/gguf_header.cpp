@@ -270,7 +270,7 @@ private:
             array.offset += begin;
             const GgmlType* const type = find_ggml_type(array.type_name);
             if (type == nullptr || !type->is_readable()) continue;
-            array.type = type->type.value_or(ElementType::float32);
+            array.type = type->type.value_or(NumberType::float32);
             if (type->decode != nullptr)
                 array.dequantiser = dequantiser_of_blocks(bytes_, array.offset, *type);
         }

@@ -33,9 +33,9 @@ using DecodeBlocks = void(const std::uint8_t* from, std::size_t blocks, float* t
 struct GgmlType {
     std::uint32_t number;
     std::string_view name;
-    std::size_t values, bytes;        ///< of a block; 0: unknown
-    std::optional<ElementType> type;  ///< of types that store elements one by one
-    DecodeBlocks* decode;             ///< null: of elements one by one, or not supported
+    std::size_t values, bytes;       ///< of a block; 0: unknown
+    std::optional<NumberType> type;  ///< of types that store elements one by one
+    DecodeBlocks* decode;            ///< null: of elements one by one, or not supported
 
     bool is_readable() const { return type || decode != nullptr; }
 };

@@ -17,9 +17,9 @@ constexpr std::string_view c_start = "/* ", memh_start = "// ", spaces_and_tabs 
 
 /// The words of an array.
 struct Words {
-    ElementType type = ElementType::float64;  ///< of the numbers
-    int width = 0;                            ///< bits of a word
-    bool is_scaled = false;                   ///< number = word * scale
+    NumberType type = NumberType::float64;  ///< of the numbers
+    int width = 0;                          ///< bits of a word
+    bool is_scaled = false;                 ///< number = word * scale
     double scale = 1;
 
     int digits() const { return (width + 3) / 4; }  ///< hexadecimal
@@ -41,11 +41,11 @@ bool take(std::string_view& text, std::string_view start) {
 
 /// What io::about() writes; nothing for any other text.
 std::optional<Words> words_of(std::string_view meaning) {
-    if (meaning == "float32") return Words{ElementType::float32, 32};
-    if (meaning == "float64") return Words{ElementType::float64, 64};
-    if (meaning == "bits of float16") return Words{ElementType::float16, 16};
-    if (meaning == "bits of bfloat16") return Words{ElementType::bfloat16, 16};
-    Words words{ElementType::float64, 8, true};
+    if (meaning == "float32") return Words{NumberType::float32, 32};
+    if (meaning == "float64") return Words{NumberType::float64, 64};
+    if (meaning == "bits of float16") return Words{NumberType::float16, 16};
+    if (meaning == "bits of bfloat16") return Words{NumberType::bfloat16, 16};
+    Words words{NumberType::float64, 8, true};
     bool is_known = false;
     int exponent = 0;
     if (take(meaning, "int8, number = word * ")) {
@@ -56,7 +56,7 @@ std::optional<Words> words_of(std::string_view meaning) {
                    take(meaning, " bits, number = word * 2^") && take_number(meaning, exponent);
         words.scale = std::ldexp(1.0, exponent);
     } else {
-        words = {ElementType::int64};
+        words = {NumberType::int64};
         is_known = take(meaning, "int") && take_number(meaning, words.width);
     }
     const bool is_whole = meaning.empty() && words.width >= 1 && words.width <= 64;
@@ -110,7 +110,7 @@ public:
             std::string bytes;
             for (; at_ < text_.size() && text_[at_] != '/'; at_ = next(spaces_and_tabs, at_))
                 take_word(words, 16, bytes);
-            address += bytes.size() / size_of(words.type);
+            address += bytes.size() / row_of(words.type).size;
             add(file, std::move(array), words, bytes);
         }
         return checked(std::move(file), "memh");
@@ -215,12 +215,12 @@ private:
         constexpr std::string_view lowest = "(-9223372036854775807 - 1)";
         at_ = next(spaces_and_tabs, at_);
         std::string_view rest = text_.substr(at_);
-        if (words.type == ElementType::float32 ||
-            (words.type == ElementType::float64 && !words.is_scaled)) {
+        if (words.type == NumberType::float32 ||
+            (words.type == NumberType::float64 && !words.is_scaled)) {
             const ParsedNumber number = parse_loose_number(rest);
             if (number.length == 0) fail(at_, "a number");
             at_ += number.length;
-            if (words.type == ElementType::float32) {
+            if (words.type == NumberType::float32) {
                 if (at_ < text_.size() && text_[at_] == 'f') ++at_;
                 append(bytes, static_cast<float>(number.value));
             } else {
@@ -267,16 +267,16 @@ private:
     static void append_word(std::string& bytes, const Words& words, std::int64_t word) {
         if (words.is_scaled)
             append(bytes, static_cast<double>(word) * words.scale);
-        else if (words.width == 16 && words.type != ElementType::int64)
+        else if (words.width == 16 && words.type != NumberType::int64)
             append(bytes, static_cast<std::uint16_t>(word));
-        else if (words.type == ElementType::float32)
+        else if (words.type == NumberType::float32)
             append(bytes, static_cast<std::uint32_t>(word));
         else
             append(bytes, word);
     }
 
     void add(ArrayFile& file, StoredArray array, const Words& words, const std::string& bytes) {
-        const std::uint64_t found = bytes.size() / size_of(words.type);
+        const std::uint64_t found = bytes.size() / row_of(words.type).size;
         const auto expected = elements_of(array.shape);
         if (found != expected)
             throw Error(ErrorKind::input, source_.place(std::min(at_, text_.size() - 1)),

@@ -129,7 +129,7 @@ ArrayFile arrays_of(const JsonDocument& document, const std::string& name) {
     ArrayFile file{name, {}, {}};
     nlohmann::json metadata;
     ArrayRules rules;
-    rules.dtype = Dtype::float64;
+    rules.dtype = NumberType::float64;
     rules.lowest_rank = 1;
     rules.highest_rank = 4;
     for (const JsonMember& member : document.members()) {
@@ -142,7 +142,7 @@ ArrayFile arrays_of(const JsonDocument& document, const std::string& name) {
             rules.nonfinite = is_step(member.key);  // masked scores are infinite
             const Array<double> values = document.read_array(member, rules).values;
             array.shape = values.shape();
-            array.type = ElementType::float64;
+            array.type = NumberType::float64;
             array.type_name = "number";
             array.bytes =
                 Bytes::of(name, std::string_view(reinterpret_cast<const char*>(values.data()),

@@ -124,7 +124,7 @@ std::uint64_t read_npy_header(
     const std::uint64_t given = array.size = size - prefix - length;
     if (!array.type)
         return prefix + length;  // an array that cannot be read; others may be readable
-    const auto wanted = elements_of(array.shape, size_of(*array.type));
+    const auto wanted = elements_of(array.shape, row_of(*array.type).size);
     if (wanted != given)
         fail("shape ", shape_text(array.shape), " of ", array.type_name, " takes ",
              wanted ? std::to_string(*wanted) : "more than 2^64", " bytes, but ", given,

@@ -127,13 +127,13 @@ std::string complaint(double value, std::string_view text, const ArrayRules& rul
     if (spelled && !rules.nonfinite)
         return shortened(text) + " is not finite; expected a finite number";
     if (spelled) return {};
-    if (std::isinf(value)) return shortened(text) + " " + overflow_text(Dtype::float64);
+    if (std::isinf(value)) return shortened(text) + " " + overflow_text(NumberType::float64);
     if (overflows(value, rules.dtype)) return shortened(text) + " " + overflow_text(rules.dtype);
     return {};
 }
 
-double rounded_once(double value, std::string_view text, Dtype dtype) {
-    if (dtype != Dtype::float32 || !std::isfinite(value)) return value;
+double rounded_once(double value, std::string_view text, NumberType dtype) {
+    if (dtype != NumberType::float32 || !std::isfinite(value)) return value;
     if (text.starts_with('+')) text.remove_prefix(1);
     const std::optional<float> nearest = nearest_number<float>(text);
     const bool differs = nearest && *nearest != static_cast<float>(value);

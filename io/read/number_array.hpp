@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/base/dtype.hpp"
+#include "core/base/number_type.hpp"
 #include "core/base/tensor.hpp"
 
 namespace attn::io {
@@ -21,10 +21,10 @@ struct NumberArray {
 
 /// The numbers and shapes that the reader accepts; anything else is an error at its location.
 struct ArrayRules {
-    Dtype dtype = Dtype::float32;  ///< numbers that overflow this type are refused
-    bool nonfinite = false;        ///< NaN and infinities are accepted
-    bool boolean = false;          ///< true and false are accepted
-    bool null_is_nan = false;      ///< null is accepted, as --nonfinite null writes it
+    NumberType dtype = NumberType::float32;  ///< numbers that overflow this type are refused
+    bool nonfinite = false;                  ///< NaN and infinities are accepted
+    bool boolean = false;                    ///< true and false are accepted
+    bool null_is_nan = false;                ///< null is accepted, as --nonfinite null writes it
     std::size_t lowest_rank = 2;
     std::size_t highest_rank = 3;
     bool rounding_errors = false;  ///< read the float64 rounding errors of integers instead
@@ -32,7 +32,7 @@ struct ArrayRules {
 
     /// Every number, in an array of at most this rank.
     static constexpr ArrayRules anything(std::size_t highest_rank) {
-        return {Dtype::float64, true, true, true, 0, highest_rank};
+        return {NumberType::float64, true, true, true, 0, highest_rank};
     }
 };
 
@@ -58,7 +58,7 @@ std::string complaint(double value, std::string_view text, const ArrayRules& rul
 /// `value`, the float64 nearest to the number in `text`, adjusted if necessary so that it rounds to
 /// the nearest float32. For example, the float64 nearest to 7.038531e-26 is half-way between two
 /// float32 numbers and would round to the wrong one.
-double rounded_once(double value, std::string_view text, Dtype dtype);
+double rounded_once(double value, std::string_view text, NumberType dtype);
 
 /// The stored form of a number: rounded_once, or the rounding error of a 64-bit integer.
 double stored_number(double value, std::string_view text, const ArrayRules& rules);

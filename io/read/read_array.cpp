@@ -62,7 +62,7 @@ class NumberCheck {
 public:
     NumberCheck(const StoredArray& array, const ArrayRules& rules)
         : array_(array), rules_(rules),
-          narrows_(rules.dtype == Dtype::float32 && array.type == ElementType::float64),
+          narrows_(rules.dtype == NumberType::float32 && array.type == NumberType::float64),
           takes_all_(holds_whole_numbers(array) || (rules.nonfinite && !narrows_)) {}
 
     /// Elements from `first` on, as they are stored.
@@ -125,7 +125,7 @@ private:
 std::unique_ptr<ZipStream> unzip_from(const StoredArray& array, std::size_t first) {
     if (array.zip == nullptr) return nullptr;
     auto stream = std::make_unique<ZipStream>(array.bytes, *array.zip, array.place());
-    for (std::uint64_t skip = array.offset + first * size_of(*array.type); skip != 0;) {
+    for (std::uint64_t skip = array.offset + first * row_of(*array.type).size; skip != 0;) {
         char unused[4096];
         const std::size_t step =
             static_cast<std::size_t>(std::min<std::uint64_t>(skip, sizeof unused));
@@ -145,7 +145,7 @@ public:
 
     void read(std::span<T> to) {
         if (array_.dequantiser != nullptr) return dequantise(to);
-        const std::size_t element = size_of(*array_.type), bytes = to.size() * element;
+        const std::size_t element = row_of(*array_.type).size, bytes = to.size() * element;
         const bool as_is = !rounding_errors_ && is_stored_as<T>(*array_.type, array_.big_endian);
         if (!as_is && packed_.size() < bytes) packed_.resize(bytes);
         char* const from = as_is ? reinterpret_cast<char*>(to.data()) : packed_.data();
@@ -238,7 +238,7 @@ void check_array(const StoredArray& array, const ArrayRules& rules) {
                 rank_range(rules));
     if (array.elements() == 0)
         fail_at(array, "shape ", shape_text(array.shape), "; expected at least one element");
-    if (array.type == ElementType::boolean && !rules.boolean)
+    if (array.type == NumberType::boolean && !rules.boolean)
         fail_at(array, "booleans; expected numbers");
 }
 
@@ -246,7 +246,7 @@ template <class T>
 void read_elements(const StoredArray& array, std::size_t first, std::size_t count,
                    FunctionRef<void(std::size_t, std::span<const T>)> take) {
     require_readable_type(array);
-    const std::size_t at_once = piece_bytes / size_of(*array.type);
+    const std::size_t at_once = piece_bytes / row_of(*array.type).size;
     ElementReader<T> reader(array, first);
     std::vector<T> numbers(std::min(count, at_once));
     for (std::size_t done = 0; done < count;) {
@@ -263,7 +263,7 @@ Array<T> read_array(const StoredArray& array, const ArrayRules& rules, ThreadPoo
     check_memory(array, rules, sizeof(T));
     Array<T> values = Array<T>::from_shape(array.shape);
     NumberCheck check(array, rules);
-    const bool narrows = array.type == ElementType::float64 && sizeof(T) < sizeof(double);
+    const bool narrows = array.type == NumberType::float64 && sizeof(T) < sizeof(double);
     narrows ? read_into<double>(array, rules.rounding_errors, values, check, workers)
             : read_into<T>(array, rules.rounding_errors, values, check, workers);
     if (array.fortran_order && array.shape.size() > 1) values = in_row_major(values);
@@ -285,7 +285,7 @@ std::shared_ptr<const nlohmann::json> parse_metadata(const std::string& place,
 }
 
 std::shared_ptr<const nlohmann::json> read_metadata(const StoredArray& array) {
-    if (array.type != ElementType::uint8) return {};
+    if (array.type != NumberType::uint8) return {};
     std::string text;
     const auto read = [&](std::size_t count) {
         text.clear();
@@ -303,7 +303,7 @@ std::shared_ptr<const nlohmann::json> read_metadata(const StoredArray& array) {
 }
 
 NumberArray read_numbers(const StoredArray& array, const ArrayRules& rules, ThreadPool* workers) {
-    const bool boolean = array.type == ElementType::boolean;
+    const bool boolean = array.type == NumberType::boolean;
     return {read_array<double>(array, rules, workers), boolean,
             !boolean && holds_whole_numbers(array)};
 }
@@ -319,7 +319,7 @@ void read_elements(const StoredArray& array, std::size_t first, std::size_t coun
     const bool is_direct = array.zip == nullptr && array.dequantiser == nullptr;
     const char* const file = is_direct ? array.bytes->mapped() : nullptr;
     if (file == nullptr) return ElementReader<T>(array, first).read({to, count});
-    const char* const from = file + array.offset + first * size_of(*array.type);
+    const char* const from = file + array.offset + first * row_of(*array.type).size;
     decode(*array.type, array.big_endian, from, count, to);
 }
 

@@ -36,18 +36,15 @@ std::optional<std::vector<std::string>> labels_in(const InputFile& file, const c
     return labels;
 }
 
-std::optional<Dtype> dtype_of(const StoredArray& array) {
-    if (array.type == ElementType::float32) return Dtype::float32;
-    if (array.type == ElementType::float64) return Dtype::float64;
-    return std::nullopt;
+std::optional<NumberType> computed_type_of(const StoredArray& array) {
+    return array.type && (row_of(*array.type).uses & use::computes) != 0 ? array.type
+                                                                         : std::nullopt;
 }
 
 /// The type that holds the elements of a floating-point array.
-std::optional<Precision> precision_of(const StoredArray& array) {
+std::optional<NumberType> precision_of(const StoredArray& array) {
     if (!array.type || !is_float(*array.type)) return std::nullopt;
-    if (array.type == ElementType::float16) return Precision::float16;
-    if (array.type == ElementType::bfloat16) return Precision::bfloat16;
-    return array.type == ElementType::float64 ? Precision::float64 : Precision::float32;
+    return (row_of(*array.type).uses & use::judges) != 0 ? *array.type : NumberType::float32;
 }
 
 /// Whether an array of a request or a result has a row for each key.
@@ -189,7 +186,7 @@ void ResultView::find_arrays() {
                                          : file_.array.empty() ? stored->arrays.data()
                                                                : stored->find(file_.array);
         if (found != nullptr) {
-            view.dtype = dtype_ = dtype_of(*found);
+            view.dtype = dtype_ = computed_type_of(*found);
             view.type = precision_of(*found);
             if (file_.array.empty() && scope_ == Scope::whole && file_.format->named)
                 view.name = found->name;
@@ -197,10 +194,11 @@ void ResultView::find_arrays() {
         return add_array(std::move(view));
     }
     if (head_.has_config())
-        dtype_ = member(*head_.config, "dtype") == "float64" ? Dtype::float64 : Dtype::float32;
+        dtype_ =
+            member(*head_.config, "dtype") == "float64" ? NumberType::float64 : NumberType::float32;
     if (stored != nullptr) {
         for (const StoredArray& array : stored->arrays) {
-            const std::optional<Dtype> own = dtype_of(array);
+            const std::optional<NumberType> own = computed_type_of(array);
             ArrayView view{array.name, own ? own : dtype_, &array};
             view.type = precision_of(array);
             if (!head_.layer_numbers.empty()) view.of_layer = split_layer_name(array.name);

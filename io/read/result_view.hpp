@@ -105,8 +105,9 @@ inline constexpr std::size_t rank_of_results = 5;
 
 /// An array of a ResultView, not read yet.
 struct ArrayView {
-    std::string name;                 ///< "array" if the file does not name it
-    std::optional<Dtype> dtype = {};  ///< that of its numbers, if the file or its config has one
+    std::string name;  ///< "array" if the file does not name it
+    std::optional<NumberType> dtype =
+        {};  ///< that of its numbers, if the file or its config has one
     const StoredArray* stored = nullptr;  ///< of a binary file
     /// Of a JSON object, or an entry of a list of layers; neither: the only array of the file.
     std::optional<JsonMember> member = {};
@@ -114,7 +115,7 @@ struct ArrayView {
     std::optional<LayerArray> of_layer = {};
     bool is_absent = false;                            ///< null: the layer has no such array
     std::shared_ptr<const Array<double>> values = {};  ///< of a member of the head
-    std::optional<Precision> type = {};  ///< of floating-point elements in a binary file
+    std::optional<NumberType> type = {};  ///< of floating-point elements in a binary file
 };
 
 struct ViewedNumbers {
@@ -141,7 +142,7 @@ public:
     bool is_one_array() const { return is_one_array_; }
     const ResultHead& head() const { return head_; }
     /// Of a result's config, or of the one array in a binary file.
-    std::optional<Dtype> dtype() const { return dtype_; }
+    std::optional<NumberType> dtype() const { return dtype_; }
     /// At least one. The name of a layer's array ends with the layer's number in every format.
     const std::vector<ArrayView>& arrays() const { return arrays_; }
     /// The first array with this name, or null.
@@ -171,7 +172,7 @@ private:
     Scope scope_;
     ResultHead head_;
     bool is_one_array_ = false;
-    std::optional<Dtype> dtype_;
+    std::optional<NumberType> dtype_;
     std::vector<ArrayView> arrays_;  // of heap memory that moves with the file
     std::unordered_map<std::string, std::size_t> places_;
 };

@@ -117,7 +117,7 @@ private:
         if (end > data)
             fail(name, " has data_offsets ", offsets, ", but ", data,
                  " bytes follow the header; the file is cut short");
-        const auto wanted = elements_of(array.shape, array.type ? size_of(*array.type) : 1);
+        const auto wanted = elements_of(array.shape, array.type ? row_of(*array.type).size : 1);
         if (!wanted) fail(name, " has shape ", shape_text(array.shape), " of more than 2^64 bytes");
         // Types of less than eight bits are not supported; the other tensors of their files can
         // still be read.

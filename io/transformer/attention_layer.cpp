@@ -284,8 +284,10 @@ AttentionLayer attention_layer(const OpenModel& model, std::size_t layer) {
     return made;
 }
 
+namespace {
+
 template <class T>
-LayerWeights<T> read_attention(std::span<const AttentionPart> groups, const std::string& place) {
+AnyLayerWeights read_attention_as(std::span<const AttentionPart> groups, const std::string& place) {
     const AttentionPart& first = groups.front();
     double numbers = 0;
     for (const AttentionPart& part : groups)
@@ -314,10 +316,14 @@ LayerWeights<T> read_attention(std::span<const AttentionPart> groups, const std:
             p->bias = Tensor2<T>::from_shape({p->groups(), p->d_out()});
             p->bias.fill(T{0});
         }
-    return weights;
+    return std::make_shared<const LayerWeights<T>>(std::move(weights));
 }
 
-template LayerWeights<float> read_attention(std::span<const AttentionPart>, const std::string&);
-template LayerWeights<double> read_attention(std::span<const AttentionPart>, const std::string&);
+}  // namespace
+
+AnyLayerWeights read_attention(std::span<const AttentionPart> groups, NumberType dtype,
+                               const std::string& place) {
+    return for_dtype(dtype, [&]<class T>(T) { return read_attention_as<T>(groups, place); });
+}
 
 }  // namespace attn::io

@@ -84,8 +84,8 @@ InputNorm input_norm(const NormSpec& norm, std::size_t width);
 
 /// The parameters of a layer, one part for each independent head: joined projections are split, and
 /// a projection without a bias gets zeros if others have one. Errors: kind input, naming the
-/// tensor, for damaged files, numbers that are not finite in T, and shapes that do not fit.
-template <class T>
-LayerWeights<T> read_attention(std::span<const AttentionPart> groups, const std::string& place);
+/// tensor, for damaged files, numbers that are not finite in the dtype, and shapes that do not fit.
+AnyLayerWeights read_attention(std::span<const AttentionPart> groups, NumberType dtype,
+                               const std::string& place);
 
 }  // namespace attn::io

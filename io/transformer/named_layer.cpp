@@ -120,7 +120,7 @@ private:
         const bool is_stack = array.shape.size() == 3 && stacks;
         if (array.shape.size() != 2 && !is_stack) refuse_shape(array, "a matrix");
         if (array.elements() == 0) refuse_shape(array, "at least one element");
-        if (array.type == ElementType::boolean) refuse_shape(array, "another dtype than BOOL");
+        if (array.type == NumberType::boolean) refuse_shape(array, "another dtype than BOOL");
         LinearMap map;
         map.weight = tensors_.get(weight);
         map.in_out = layer_.in_out;

@@ -32,7 +32,7 @@ private:
         if (!array_.fortran_order || array_.shape.size() < 2)
             return read_elements(array_, first, count, out);
         ArrayRules rules;
-        rules.dtype = Dtype::float64;
+        rules.dtype = NumberType::float64;
         rules.nonfinite = true;
         const Array<T> all = read_array<T>(array_, rules);
         std::copy_n(all.data() + first, count, out);
@@ -89,7 +89,7 @@ std::string owners_of(const std::vector<std::string>& names, const std::string& 
 
 /// Weights are real numbers; integers would be codes of a format that is not known.
 void require_float_type(const StoredArray& array) {
-    if (!array.type || size_of(*array.type) == 0) return;
+    if (!array.type || row_of(*array.type).size == 0) return;
     const bool is_float = array.type_name.find('F') != std::string::npos ||
                           array.type_name.find('f') != std::string::npos ||
                           array.type_name == "number" || array.dequantiser != nullptr;

@@ -18,24 +18,16 @@
 namespace attn::io {
 
 std::uint64_t ArrayBytes::size() const {
-    return elements_of(shape, size_of(element)).value();
+    return elements_of(shape, row_of(element).size).value();
 }
 
 namespace {
 
-template <class T>
-constexpr ElementType element_type = std::is_same_v<T, float>    ? ElementType::float32
-                                     : std::is_same_v<T, double> ? ElementType::float64
-                                                                 : ElementType::int64;
-
-ElementType type_of(const NamedArray& array, const std::optional<StoredArrays>& stored) {
-    if (stored && is_real(array))
-        return stored->type.kind == StoredKind::float16 ? ElementType::float16
-                                                        : ElementType::bfloat16;
+NumberType type_of(const NamedArray& array, const std::optional<StoredArrays>& stored) {
+    if (stored && is_real(array)) return stored->type.kind;
     if (array.stream)
-        return std::visit([]<class T>(const RowStream<T>&) { return element_type<T>; },
-                          *array.stream);
-    return std::visit([]<class T>(const Array<T>&) { return element_type<T>; }, array.values);
+        return std::visit([]<class T>(const RowStream<T>&) { return dtype_of<T>; }, *array.stream);
+    return std::visit([]<class T>(const Array<T>&) { return dtype_of<T>; }, array.values);
 }
 
 template <class T>
@@ -108,8 +100,8 @@ WordType word_type(const NamedArray& array, const std::optional<StoredArrays>& s
         const StoredType& type = stored->type;
         return {type.width(), false, !type.is_integer(), type};
     }
-    const ElementType type = describe(array, {}).element;
-    return {8 * static_cast<int>(size_of(type)), is_float(type), false, {}};
+    const NumberType type = describe(array, {}).element;
+    return {8 * static_cast<int>(row_of(type).size), is_float(type), false, {}};
 }
 
 std::string meaning_of(const WordType& words) {
@@ -117,7 +109,7 @@ std::string meaning_of(const WordType& words) {
     if (!words.stored) return (words.is_float ? "float" : "int") + width;
     const StoredType& type = *words.stored;
     if (words.is_bits) return "bits of " + text_of(type);
-    if (type.kind == StoredKind::int8) return "int8, number = word * " + number_text(type.scale);
+    if (type.kind == NumberType::int8) return "int8, number = word * " + number_text(type.scale);
     return "two's complement of " + width + " bits, number = word * 2^" +
            std::to_string(-type.fraction);
 }
@@ -193,24 +185,24 @@ StoredWord stored(double number, const StoredType& type) {
         return StoredWord{made.integer, made.saturated};
     };
     switch (type.kind) {
-        case StoredKind::float16: return of_float(half_of_double(number), 0x7c00);
-        case StoredKind::bfloat16: return of_float(bfloat16_of_double(number), 0x7f80);
-        case StoredKind::int8: return of_integer(int8_of_double(number, type.scale));
-        case StoredKind::fixed: break;
+        case NumberType::float16: return of_float(half_of_double(number), 0x7c00);
+        case NumberType::bfloat16: return of_float(bfloat16_of_double(number), 0x7f80);
+        case NumberType::int8: return of_integer(int8_of_double(number, type.scale));
+        default: return of_integer(fixed_of_double(number, type.bits, type.fraction));
     }
-    return of_integer(fixed_of_double(number, type.bits, type.fraction));
 }
 
 std::string parse_stored_type(std::string_view text, StoredType& type) {
     const std::size_t colon = std::min(text.find(':'), text.size());
-    const auto name = std::ranges::find(stored_kind_names, text.substr(0, colon));
-    if (name == stored_kind_names.end()) return expected_types;
+    const auto* const named = find_row(
+        stored_types, &std::pair<NumberType, std::string_view>::second, text.substr(0, colon));
+    if (named == nullptr) return expected_types;
     StoredType made;
-    made.kind = static_cast<StoredKind>(name - stored_kind_names.begin());
+    made.kind = named->first;
     const std::string_view rest = text.substr(std::min(colon + 1, text.size()));
     if (!made.is_integer()) {
         if (colon != text.size()) return expected_types;
-    } else if (made.kind == StoredKind::int8) {
+    } else if (made.kind == NumberType::int8) {
         const std::optional<double> scale = number_of_text<double>(rest);
         if (!scale || !(*scale >= least_scale && *scale <= largest_scale))
             return "not a scale; expected a number from 1e-300 to 1e300, as in int8:0.05";
@@ -232,9 +224,9 @@ std::string parse_stored_type(std::string_view text, StoredType& type) {
 }
 
 std::string text_of(const StoredType& type) {
-    std::string text(stored_kind_names[static_cast<std::size_t>(type.kind)]);
-    if (type.kind == StoredKind::int8) text += ":" + number_text(type.scale);
-    if (type.kind == StoredKind::fixed)
+    std::string text(row_of(type.kind).name);
+    if (type.kind == NumberType::int8) text += ":" + number_text(type.scale);
+    if (type.kind == NumberType::fixed)
         text += ":" + std::to_string(type.bits) + "," + std::to_string(type.fraction);
     return text;
 }
@@ -258,8 +250,8 @@ std::string saturation_text(const StoredArrays& arrays, std::size_t place) {
     const StoredType& type = arrays.type;
     std::string text = std::to_string(arrays.saturated[place]) + " of " +
                        std::to_string(arrays.sizes[place]) + " numbers ";
-    if (type.kind == StoredKind::float16) return text + "beyond 65504 are infinite";
-    if (type.kind == StoredKind::bfloat16) return text + "beyond 3.3895314e38 are infinite";
+    if (!type.is_integer())
+        return concat(text, "beyond ", row_of(type.kind).largest_text, " are infinite");
     return text + "saturated at " + std::to_string(quantised(-HUGE_VAL, type.width()).integer) +
            " or " + std::to_string(quantised(HUGE_VAL, type.width()).integer);
 }

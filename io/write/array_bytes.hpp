@@ -25,20 +25,18 @@ struct Report;
 
 // The types that --store rounds numbers to, and the words of bits that files then hold.
 
-enum class StoredKind { float16, bfloat16, int8, fixed };
-inline constexpr std::array<std::string_view, 4> stored_kind_names{"float16", "bfloat16", "int8",
-                                                                   "fixed"};
-
 /// float16, bfloat16; int8 with the value of 1; fixed point of `bits`, of which `fraction` follow
 /// the point. Only the members of its kind count.
 struct StoredType {
-    StoredKind kind = StoredKind::float16;
+    NumberType kind = NumberType::float16;
     double scale = 1;
     int bits = 0, fraction = 0;
 
-    bool is_integer() const { return kind == StoredKind::int8 || kind == StoredKind::fixed; }
+    bool is_integer() const { return !is_float(kind); }
     /// The bits of a word.
-    int width() const { return kind == StoredKind::fixed ? bits : is_integer() ? 8 : 16; }
+    int width() const {
+        return kind == NumberType::fixed ? bits : 8 * static_cast<int>(row_of(kind).size);
+    }
 };
 
 /// A number in the type, rounded to nearest, ties to even.
@@ -97,7 +95,7 @@ static_assert(std::endian::native == std::endian::little,
               "numbers are written in their memory layout");
 
 struct ArrayBytes {
-    ElementType element = ElementType::float32;
+    NumberType element = NumberType::float32;
     std::vector<std::size_t> shape;
 
     std::uint64_t size() const;  ///< of all elements, in bytes

@@ -25,7 +25,7 @@ std::string safetensors_header(std::string text, std::span<const ArchiveEntry* c
         if (text.size() > 1) text += ',';
         append_json_string(text, entry->name);
         text += ":{";
-        append_member(text, "dtype", safetensors_name_of(entry->type.element));
+        append_member(text, "dtype", row_of(entry->type.element).safetensors);
         append_member(text, "shape", entry->type.shape);
         append_member(text, "data_offsets", std::array{begin, end});
         text += '}';
@@ -45,7 +45,7 @@ void write_entries(Output& out, std::string metadata, std::span<ArchiveEntry> en
     std::vector<ArchiveEntry*> order;
     for (ArchiveEntry& entry : entries) order.push_back(&entry);
     std::ranges::stable_sort(order, [](const auto* a, const auto* b) {
-        return size_of(a->type.element) > size_of(b->type.element);
+        return row_of(a->type.element).size > row_of(b->type.element).size;
     });
     const std::string header =
         safetensors_header(std::move(metadata), {order.begin(), order.end()});
@@ -85,7 +85,7 @@ void write_npz(Output& out, const Report& report, const NumberStyle&) {
     std::vector<ArchiveEntry> entries = entries_of(report);
     const std::string head = report.head.empty() ? "" : metadata_text(report);
     if (!head.empty())
-        entries.push_back({std::string(npz_metadata), {ElementType::uint8, {head.size()}}, head});
+        entries.push_back({std::string(npz_metadata), {NumberType::uint8, {head.size()}}, head});
     write_npz_archive(out, entries);
 }
 

@@ -123,7 +123,7 @@ void write_macros(Output& out, const std::string& name, const WordType& words,
     }
     define(out, name + "_SIZE", std::to_string(size));
     if (!words.stored || words.is_bits) return;
-    if (words.stored->kind == StoredKind::int8) {
+    if (words.stored->kind == NumberType::int8) {
         define(out, name + "_SCALE", value_text(words.stored->scale));
     } else {
         define(out, name + "_BITS", std::to_string(words.width));

@@ -228,8 +228,9 @@ void write_array(const std::string& name, const json& array, const std::string& 
 TEST_CASE("check: numbers of a smaller type that were stored wider are recognised") {
     std::mt19937 random(20);
     std::size_t checks = 0;
-    for (const attn::Precision precision : {attn::Precision::bfloat16, attn::Precision::float16}) {
-        const attn::PrecisionRow& type = attn::row_of(precision);
+    for (const attn::NumberType precision :
+         {attn::NumberType::bfloat16, attn::NumberType::float16}) {
+        const attn::NumberTypeRow& type = attn::row_of(precision);
         for (const double least : {0x1p-8, 0.5, 64.0, 128.0, 256.0, 1024.0, 8192.0})
             for (const std::string format : {"json", "csv", "npy", "npz", "safetensors"})
                 for (const char* stored : {"float32", "float64"}) {

@@ -133,7 +133,7 @@ TEST_CASE("names: an array of no known name is an error, and that of a result a 
     const std::string plain = of_request(members, {"--bare"}).out;
     for (const std::string name :
          {"position_ids", "past_key_values", "g", "beta", "initial_state", "segment_ids", "bias",
-          "rope", "weights", "text", "k_cache", "enable_gqa", "Mask", "QUERY"}) {
+          "rope", "context", "weights", "text", "k_cache", "enable_gqa", "Mask", "QUERY"}) {
         INFO(name);
         const json more = written(name);
         for (const Words& command :
@@ -161,8 +161,10 @@ TEST_CASE("names: an array of no known name is an error, and that of a result a 
             CHECK(contains(noted.err, name));
         }
     }
-    CHECK(contains(run_attn({"sdpa", "more.safetensors", "--ignore-arrays", "lse"}).err,
-                   "has no array lse"));
+    for (const Words& words :
+         {Words{"sdpa", "more.safetensors"}, {"self", "--example", "journey"}, {"self", "-"}})
+        CHECK(contains(run_attn(words + Words{"--ignore-arrays", "lse"}, "[[1, 2]]").err,
+                       "has no array lse"));
 }
 
 }  // namespace input_names_test

@@ -194,7 +194,7 @@ TEST_CASE("files: streamed weights and scores are those of memory, to the bit") 
     for (const Words& emit : {Words{"scores", "attention_weights"}, {"context_vectors"}}) {
         attn::Settings settings;
         settings.mode = attn::Mode::sdpa;
-        settings.dtype = attn::Dtype::float64;
+        settings.dtype = attn::NumberType::float64;
         settings.emit = emit;
         attn::Operands copies;
         copies.query = operands["query"];

@@ -15,7 +15,7 @@ using attn::test::array_of;
 
 namespace {
 
-Tolerance exact(Precision type = Precision::float32) {
+Tolerance exact(NumberType type = NumberType::float32) {
     Tolerance tolerance;
     tolerance.type = type;
     return tolerance;
@@ -39,16 +39,16 @@ TEST_CASE("difference: the mean is finite wherever the differences are") {
 
 TEST_CASE("difference: units in the last place of either type, across zero and powers of two") {
     const float one = 1.0f, next = std::nextafter(1.0f, 2.0f), below = std::nextafter(1.0f, 0.0f);
-    const auto ulp = [](double a, double b, Precision type) {
+    const auto ulp = [](double a, double b, NumberType type) {
         return difference(array_of({a}), array_of({b}), exact(type)).max_ulp;
     };
-    CHECK(ulp(one, next, Precision::float32) == 1);
-    CHECK(ulp(below, next, Precision::float32) == 2);
-    CHECK(ulp(0.0, -0.0, Precision::float32) == 0);
-    CHECK(ulp(1e-45, -1e-45, Precision::float32) == 2);
-    CHECK(ulp(1.0, std::nextafter(1.0, 2.0), Precision::float64) == 1);
-    CHECK(ulp(one, next, Precision::float64) == std::uint64_t{1} << 29);
-    CHECK(ulp(-1.7976931348623157e308, 1.7976931348623157e308, Precision::float64) ==
+    CHECK(ulp(one, next, NumberType::float32) == 1);
+    CHECK(ulp(below, next, NumberType::float32) == 2);
+    CHECK(ulp(0.0, -0.0, NumberType::float32) == 0);
+    CHECK(ulp(1e-45, -1e-45, NumberType::float32) == 2);
+    CHECK(ulp(1.0, std::nextafter(1.0, 2.0), NumberType::float64) == 1);
+    CHECK(ulp(one, next, NumberType::float64) == std::uint64_t{1} << 29);
+    CHECK(ulp(-1.7976931348623157e308, 1.7976931348623157e308, NumberType::float64) ==
           2 * std::uint64_t{0x7fefffffffffffff});
 }
 

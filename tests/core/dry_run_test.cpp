@@ -32,7 +32,7 @@ struct Question {
 Question drawn_question(std::uint32_t seed) {
     test::Dice dice(seed);
     test::DrawnLayer layer = test::drawn_layer(seed, test::Lengths::of_tiles)
-                                 .in(dice.among({Dtype::float32, Dtype::float64}));
+                                 .in(dice.among({NumberType::float32, NumberType::float64}));
     Question question{layer.settings, layer.operands, {}, dice.among({1U, 2U, 5U})};
     Settings& s = question.settings;
     if (dice.one_in(2)) {
@@ -145,7 +145,7 @@ TEST_CASE("dry run: it counts the bytes and elements of the computation, for gen
 
 TEST_CASE("dry run: it counts what streams hold, and two pieces of each") {
     Question question;
-    question.operands.inputs = as_reals(Array<double>::from_shape({4200, 2}), Dtype::float32);
+    question.operands.inputs = as_reals(Array<double>::from_shape({4200, 2}), NumberType::float32);
     question.operands.inputs.in<float>().fill(0.5);
     question.settings.mode = Mode::causal;
     question.settings.emit = {"scores", "attention_weights"};

@@ -70,7 +70,7 @@ double largest_ratio(Candidate& exact, const Plan& plan, const NamedArray& array
 }
 
 /// attn's own arrays lie within the bounds of their type.
-void check_result(const test::DrawnLayer& layer, const Problem& problem, Dtype dtype,
+void check_result(const test::DrawnLayer& layer, const Problem& problem, NumberType dtype,
                   const char* kernel, Ratios& ratios) {
     const test::DrawnLayer asked = layer.in(dtype);
     PlanOptions options;
@@ -79,8 +79,7 @@ void check_result(const test::DrawnLayer& layer, const Problem& problem, Dtype d
     const Plan plan = make_plan(asked.settings, shapes_of(asked.operands), options);
     ThreadPool pool(1);
     const Result result = compute(plan, Operands(asked.operands), pool);
-    const Evaluator evaluator(problem,
-                              dtype == Dtype::float32 ? Precision::float32 : Precision::float64);
+    const Evaluator evaluator(problem, dtype);
     Candidate exact(evaluator, problem.asked, true);
     for (const NamedArray& array : result.arrays) {
         if (!Evaluator::has(*find_array(array.name))) continue;
@@ -102,13 +101,13 @@ double median_of(std::vector<double> numbers) {
 }  // namespace
 
 TEST_CASE("evaluator: attn's arrays are within the bounds of their type, and the bounds are near") {
-    std::map<Dtype, Ratios> ratios;
+    std::map<NumberType, Ratios> ratios;
     for (std::uint32_t seed = 1; seed <= test::cases(150); ++seed) {
         const test::DrawnLayer layer = test::drawn_layer(seed);
         ThreadPool pool(1);
         const Plan plan = make_plan(layer.settings, shapes_of(layer.operands));
         const Problem problem = exact_question(plan, layer.operands, pool);
-        for (Dtype dtype : {Dtype::float64, Dtype::float32})
+        for (NumberType dtype : {NumberType::float64, NumberType::float32})
             for (const char* kernel : {"reference", "generic", "auto"})
                 if (kernel != std::string("generic") ||
                     layer.settings.mask_method == MaskMethod::neg_inf)
@@ -118,7 +117,7 @@ TEST_CASE("evaluator: attn's arrays are within the bounds of their type, and the
     // The largest error of an array of a question, as a multiple of its bound.
     for (const char* name : {"queries", "keys", "values", "scores", "attention_weights",
                              "logsumexp", "head_outputs", "context_vectors"}) {
-        const double median = median_of(ratios[Dtype::float32][name]);
+        const double median = median_of(ratios[NumberType::float32][name]);
         CHECK_MESSAGE(median > 0.005, name, " ", median);
         CHECK_MESSAGE(median < 0.5, name, " ", median);
     }

@@ -81,7 +81,7 @@ struct ExactArray {
     std::vector<double> value, error, below;  ///< bounds where theirs is too large, too small
 };
 
-ExactArray exact_array(const Problem& problem, ArrayId id, Precision type) {
+ExactArray exact_array(const Problem& problem, ArrayId id, NumberType type) {
     const Evaluator evaluator(problem, type);
     Candidate candidate(evaluator, problem.asked, true);
     const auto [batch, heads, rows, columns] = shape_of_all_axes(problem.plan, id);
@@ -136,7 +136,7 @@ bool has_columns(const Plan& plan, ArrayId id) {
 }
 
 GivenArray given_array(ArrayId id, std::vector<std::size_t> shape, std::vector<double> values,
-                       Precision type) {
+                       NumberType type) {
     GivenArray given{id, std::string(id.row().name), std::move(shape), std::move(values), type};
     given.type_is_certain = true;
     return given;
@@ -149,9 +149,9 @@ TEST_CASE("judge: within the bound an array is right, and one element beyond it 
     std::size_t checked = 0;
     for_each_question([&](Judged& question) {
         const Plan& plan = question.plan;
-        for (const PrecisionRow& type : precision_rows)
+        for (const auto& [type, name] : judged_types)
             for (const ArrayId id : judged_arrays(plan)) {
-                const ExactArray exact = exact_array(question.problem, id, type.precision);
+                const ExactArray exact = exact_array(question.problem, id, type);
                 std::vector<std::size_t> shape;
                 for (const std::size_t size : shape_of_all_axes(plan, id))
                     if (size != 1) shape.push_back(size);
@@ -166,7 +166,7 @@ TEST_CASE("judge: within the bound an array is right, and one element beyond it 
                 for (const std::size_t axis : order) their_shape.push_back(shape[axis]);
                 const auto judged = [&](const std::vector<double>& values) {
                     return question.judge.judge(given_array(
-                        id, their_shape, transposed(values, shape, order), type.precision));
+                        id, their_shape, transposed(values, shape, order), type));
                 };
                 // Off by a part of the bound in every element.
                 std::vector<double> off = exact.value;
@@ -175,7 +175,7 @@ TEST_CASE("judge: within the bound an array is right, and one element beyond it 
                         off[i] += random() % 2 == 0 ? 0.9 * exact.error[i] : -0.9 * exact.below[i];
                 CAPTURE(std::string(row_of(plan.config.mode).name));
                 CAPTURE(std::string(id.row().name));
-                CAPTURE(std::string(type.name));
+                CAPTURE(name);
                 const ArrayJudgement within = judged(off);
                 // Errors as large as the bounds are wrong where the expected noise is known.
                 const bool is_wrong = within.verdict == Verdict::wrong;
@@ -184,7 +184,7 @@ TEST_CASE("judge: within the bound an array is right, and one element beyond it 
                 CHECK(is_wrong == within.first.has_value());
                 CHECK(is_wrong != within.arithmetic.has_value());
                 // In float64 the sum above is rounded, by a part of the bound.
-                CHECK(within.bound <= (type.precision == Precision::float64 ? 1 : 0.91));
+                CHECK(within.bound <= (type == NumberType::float64 ? 1 : 0.91));
                 CHECK(judged(exact.value).verdict == Verdict::right);
                 // One element beyond it.
                 const std::size_t at = random() % off.size();
@@ -210,10 +210,10 @@ TEST_CASE("judge: what is evidently no result is named") {
     Judged question(settings_of(Mode::sdpa), given_operands());
     const ArrayId id("attention_weights");
     const std::vector<std::size_t> shape{2, 4, 5, 7};
-    const ExactArray exact = exact_array(question.problem, id, Precision::float32);
+    const ExactArray exact = exact_array(question.problem, id, NumberType::float32);
     const auto finding = [&](std::vector<double> values) {
         const ArrayJudgement judgement =
-            question.judge.judge(given_array(id, shape, std::move(values), Precision::float32));
+            question.judge.judge(given_array(id, shape, std::move(values), NumberType::float32));
         CHECK(judgement.verdict == Verdict::wrong);
         return judgement.finding;
     };
@@ -229,12 +229,12 @@ TEST_CASE("judge: what is evidently no result is named") {
     other[9] += 1;
     CHECK(finding(other).empty());
     const ArrayJudgement unfit = question.judge.judge(
-        given_array(id, {3, 5}, std::vector<double>(15, 0), Precision::float32));
+        given_array(id, {3, 5}, std::vector<double>(15, 0), NumberType::float32));
     CHECK(unfit.verdict == Verdict::wrong);
     CHECK(unfit.finding == "shape (3, 5) does not fit (2, 4, 5, 7)");
     CHECK(!unfit.layout.has_value());
     const ArrayJudgement mean = question.judge.judge(
-        given_array(id, {2, 5, 7}, std::vector<double>(70, 0), Precision::float32));
+        given_array(id, {2, 5, 7}, std::vector<double>(70, 0), NumberType::float32));
     CHECK(mean.finding ==
           "shape (2, 5, 7) does not fit (2, 4, 5, 7); if it has the first head, expected --head 0; "
           "as the mean over the heads it fits --average-heads");
@@ -244,12 +244,13 @@ TEST_CASE("judge: axes in any order, merged, or with others of size 1 are recogn
     Judged question(settings_of(Mode::sdpa), given_operands());
     const ArrayId id("head_outputs");
     const std::vector<std::size_t> shape{2, 4, 5, 6};
-    const ExactArray exact = exact_array(question.problem, id, Precision::float64);
+    const ExactArray exact = exact_array(question.problem, id, NumberType::float64);
     using Words = std::vector<std::string>;
     const auto axes = [&](const std::vector<std::size_t>& order,
                           std::vector<std::size_t> their_shape) {
-        const ArrayJudgement judgement = question.judge.judge(given_array(
-            id, std::move(their_shape), transposed(exact.value, shape, order), Precision::float64));
+        const ArrayJudgement judgement = question.judge.judge(
+            given_array(id, std::move(their_shape), transposed(exact.value, shape, order),
+                        NumberType::float64));
         CHECK(judgement.verdict == Verdict::right);
         return judgement.axes;
     };
@@ -274,14 +275,14 @@ TEST_CASE("judge: what is right only if transposed is wrong, at every shape and 
             for (const ArrayId id : {ArrayId("attention_weights"), ArrayId("head_outputs")}) {
                 const std::vector<std::size_t> shape{2, 4, 5,
                                                      id == "attention_weights" ? keys : columns};
-                const ExactArray exact = exact_array(question.problem, id, Precision::float32);
+                const ExactArray exact = exact_array(question.problem, id, NumberType::float32);
                 std::vector<std::size_t> order{0, 1, 2, 3};
                 do {
                     std::vector<std::size_t> their_shape;
                     for (const std::size_t axis : order) their_shape.push_back(shape[axis]);
                     const ArrayJudgement judgement = question.judge.judge(
                         given_array(id, their_shape, transposed(exact.value, shape, order),
-                                    Precision::float32));
+                                    NumberType::float32));
                     const auto place = [&](std::size_t axis) {
                         return std::find(order.begin(), order.end(), axis) - order.begin();
                     };
@@ -303,7 +304,7 @@ TEST_CASE("judge: where an array is wrong") {
     Judged question(settings_of(Mode::sdpa), given_operands());
     const ArrayId id("attention_weights");
     const std::vector<std::size_t> shape{2, 4, 5, 7};
-    const ExactArray exact = exact_array(question.problem, id, Precision::float32);
+    const ExactArray exact = exact_array(question.problem, id, NumberType::float32);
     const double nan = std::numeric_limits<double>::quiet_NaN();
     for (int round = 0; round < 200; ++round) {
         // A random box, filled with one number, or with errors.
@@ -334,7 +335,7 @@ TEST_CASE("judge: where an array is wrong") {
         std::vector<std::size_t> their_shape;
         for (const std::size_t axis : order) their_shape.push_back(shape[axis]);
         const ArrayJudgement judgement = question.judge.judge(
-            given_array(id, their_shape, transposed(values, shape, order), Precision::float32));
+            given_array(id, their_shape, transposed(values, shape, order), NumberType::float32));
         REQUIRE(judgement.verdict == Verdict::wrong);
         REQUIRE(judgement.where.has_value());
         const WrongElements& where = *judgement.where;
@@ -377,7 +378,7 @@ TEST_CASE("judge: a key of equal weight is right, another is not") {
     Judged question(settings, operands, options);
     const auto verdict = [&](ArrayId id, std::vector<double> keys) {
         const std::vector<std::size_t> shape{1, keys.size()};
-        return question.judge.judge(given_array(id, shape, std::move(keys), Precision::float32))
+        return question.judge.judge(given_array(id, shape, std::move(keys), NumberType::float32))
             .verdict;
     };
     for (const double key : {0, 1, 2}) CHECK(verdict("argmax_key", {key}) == Verdict::right);

@@ -22,7 +22,7 @@ Operands random_inputs(const Shape& shape) {
 Settings settings_of(Mode mode, std::vector<std::string> emit) {
     Settings settings;
     settings.mode = mode;
-    settings.dtype = Dtype::float64;
+    settings.dtype = NumberType::float64;
     settings.seed = {123, false};
     settings.emit = std::move(emit);
     return settings;

@@ -10,6 +10,7 @@
 #include <limits>
 #include <random>
 
+#include "core/base/number_type.hpp"
 #include "tests/support/sample.hpp"
 
 namespace low_precision_test {
@@ -155,6 +156,46 @@ TEST_CASE("low precision: fixed point of every width is exact arithmetic, rounde
     CHECK(fixed_of_double(infinity, 64, 1022).integer == std::numeric_limits<std::int64_t>::max());
     CHECK(fixed_of_double(-infinity, 1, -1022).integer == -1);
     CHECK(fixed_of_double(std::numeric_limits<double>::max(), 16, 1022).saturated);
+}
+
+template <class T>
+constexpr bool has_type = requires {
+    dtype_of<T>;
+};
+static_assert(has_type<float> && has_type<double> && has_type<std::int64_t>);
+static_assert(!has_type<bool> && !has_type<std::int32_t> && !has_type<std::uint16_t> &&
+              !has_type<std::uint64_t> && !has_type<long double>);
+
+TEST_CASE("number types: the rows of floating-point types agree with their rounding") {
+    for (const auto& [type, name] : judged_types) {
+        CAPTURE(name);
+        const NumberTypeRow& row = row_of(type);
+        CHECK(row.round(row.largest) == row.largest);
+        CHECK(row.round(-infinity) == -infinity);
+        CHECK(row.round(row.least) == row.least);
+        CHECK(row.round(row.least / 2) == 0);
+        CHECK(row.round(1 + row.unit) == 1);  // a tie, to even
+        CHECK(row.round(1 + 2 * row.unit) == 1 + 2 * row.unit);
+        CHECK(row.least_normal() / row.least * row.unit == 0.5);
+        CHECK(std::isinf(row.round(row.largest + row.largest * row.unit)));
+        if (!row.largest_text.empty())
+            CHECK(row.round(std::strtod(std::string(row.largest_text).c_str(), nullptr)) ==
+                  row.largest);
+        CHECK(ulps_between(row.least_normal(), row.least_normal() - row.least, type) == 1);
+    }
+}
+
+TEST_CASE("number types: names are unique, and only dtypes have arithmetic") {
+    for (const NumberTypeRow& row : number_types) {
+        CAPTURE(row.name);
+        for (const auto member :
+             {&NumberTypeRow::name, &NumberTypeRow::descr, &NumberTypeRow::safetensors})
+            CHECK(((row.*member).empty() || find_row(number_types, member, row.*member) == &row));
+        if ((row.uses & use::computes) != 0)
+            CHECK(for_dtype(row.type, []<class T>(T) { return dtype_of<T>; }) == row.type);
+        else
+            CHECK_THROWS(for_dtype(row.type, []<class T>(T) { return dtype_of<T>; }));
+    }
 }
 
 }  // namespace low_precision_test

@@ -42,7 +42,7 @@ struct Combination {
 void check_combination(const Combination& c, const Operands& operands, std::size_t& computed) {
     Settings settings;
     settings.mode = Mode::multihead;
-    settings.dtype = Dtype::float64;
+    settings.dtype = NumberType::float64;
     settings.heads = c.heads;
     settings.kv_heads = c.kv_heads;
     settings.d_k = c.d_k;

@@ -128,12 +128,12 @@ std::optional<std::vector<double>> numbers_of(const json& value) {
 
 /// nlohmann_json's -0 is an integer and has no sign.
 void require_numbers(const Array<double>& values, const std::optional<std::vector<double>>& truth,
-                     Dtype dtype) {
+                     NumberType dtype) {
     if (!truth) return;
     require(std::equal(values.begin(), values.end(), truth->begin(), truth->end(),
                        [&](double x, double y) {
                            return row_of(dtype).round(x) == row_of(dtype).round(y) ||
-                                  dtype == Dtype::float32;  // rounded once; see decimal
+                                  dtype == NumberType::float32;  // rounded once; see decimal
                        }),
             "numbers are nlohmann_json's");
 }
@@ -180,7 +180,7 @@ Array<double> as_numbers(const test::Decoded& array) {
 
 /// Every array of a file, and what a plain decoder finds under the same name.
 void read_stored(const io::ArrayFile& file, const test::DecodedFile& truth) {
-    io::ArrayRules rules{Dtype::float64, true, true, true, 0, 64};
+    io::ArrayRules rules{NumberType::float64, true, true, true, 0, 64};
     for (const io::StoredArray& array : file.arrays) {
         Array<double> values;
         const std::string error = error_of([&] { values = io::read_array<double>(array, rules); });

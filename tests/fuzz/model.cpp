@@ -64,7 +64,7 @@ void run_model_of_config(std::string_view bytes) {
                                 "logits"};
         ThreadPool pool(1);
         run_model({pool, "auto", &backend_of_products("auto")}, spec, std::move(input), request,
-                  Dtype::float32);
+                  NumberType::float32);
     });
 }
 

@@ -29,7 +29,7 @@ void require_number(double value, std::string_view digits) {
     const std::string text(digits);
     require(test::same_bits(value, std::strtod(text.c_str(), nullptr)),
             "a number is strtod's: " + text);
-    const double once = io::rounded_once(value, digits, Dtype::float32);
+    const double once = io::rounded_once(value, digits, NumberType::float32);
     require(test::same_bits(static_cast<float>(once), std::strtof(text.c_str(), nullptr)),
             "a float32 number is strtof's: " + text);
 }

@@ -63,7 +63,7 @@ TEST_CASE("blocks: any range of elements is that of the whole") {
         const StoredArray& blocks = *file.arrays->find(std::string(name) + ".blocks");
         const GgmlType& type = *find_ggml_type(name);
         StoredArray array = blocks;
-        array.type = ElementType::float32;
+        array.type = NumberType::float32;
         array.shape = {blocks.shape[0], type.values};
         array.dequantiser = dequantiser_of_blocks(array.bytes, array.offset, type);
         const std::vector<float> whole = floats_of(array);
@@ -93,7 +93,7 @@ TEST_CASE("blocks: larger arrays than a buffer are read by several threads") {
     StoredArray array;
     array.bytes = Bytes::of("blocks", bytes);
     array.shape = {blocks, 32};
-    array.type = ElementType::float32;
+    array.type = NumberType::float32;
     array.dequantiser = dequantiser_of_blocks(array.bytes, 0, type);
     ThreadPool workers;
     const Array<float> read = read_array<float>(array, ArrayRules::anything(2), &workers);

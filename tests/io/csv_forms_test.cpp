@@ -208,7 +208,7 @@ TEST_CASE("printed arrays: every form is the array") {
         REQUIRE(is_printed_array(source.text));
         const auto json = json_of_printed_array(source);
         ArrayRules rules;
-        rules.dtype = Dtype::float64;
+        rules.dtype = NumberType::float64;
         const JsonDocument document(*json);
         CHECK(attn::test::numbers_of(document.read_array(rules).values) == matrix.values);
         // Cut anywhere before the last bracket it is an error, never another array.

@@ -63,7 +63,7 @@ ArrayFile file_of(const Form& form, const Shape& shape, const std::vector<Stored
     return open_npz(Bytes::of("a", sink.text()));
 }
 
-ArrayRules rules_of(Dtype dtype, bool nonfinite) {
+ArrayRules rules_of(NumberType dtype, bool nonfinite) {
     ArrayRules rules;
     rules.dtype = dtype;
     rules.nonfinite = nonfinite;
@@ -107,10 +107,11 @@ void check(Form form, const Value& value) {
             CAPTURE(shape_text(shape));
             const ArrayFile file = file_of(form, shape, elements);
             for (ThreadPool* workers : {static_cast<ThreadPool*>(nullptr), &three}) {
-                const auto read = [&](Dtype dtype) {
+                const auto read = [&](NumberType dtype) {
                     return read_reals(file.arrays[0], rules_of(dtype, false), workers);
                 };
-                const RealArray narrow = read(Dtype::float32), wide = read(Dtype::float64);
+                const RealArray narrow = read(NumberType::float32),
+                                wide = read(NumberType::float64);
                 CHECK(narrow.shape() == shape);
                 CHECK(std::ranges::equal(narrow.in<float>(),
                                          truth_of<float>(form, shape, elements, value)));
@@ -138,7 +139,7 @@ double of_half(std::uint16_t bits) {
 std::string refusal_of(const Form& form, const Shape& shape, const std::vector<double>& elements,
                        const ArrayRules& rules) {
     const std::vector<double> values = truth_of<double>(form, shape, elements, as_it_is<double>);
-    const bool narrows = rules.dtype == Dtype::float32 && form.descr == std::string("f8");
+    const bool narrows = rules.dtype == NumberType::float32 && form.descr == std::string("f8");
     for (std::size_t i = 0; i < values.size(); ++i) {
         const bool overflows = narrows && std::abs(values[i]) == 1e39;
         if (std::isfinite(values[i]) ? !overflows : rules.nonfinite) continue;
@@ -177,8 +178,8 @@ TEST_CASE("read_reals: what is refused is the first such number, whoever reads i
             if (!sample.takes()) continue;
             const bool is_double = (ways & 1) != 0;
             const Form form{is_double ? "f8" : "f4", false, (ways & 2) != 0, (ways & 4) != 0};
-            const ArrayRules rules =
-                rules_of((ways & 8) != 0 ? Dtype::float32 : Dtype::float64, (ways & 16) != 0);
+            const ArrayRules rules = rules_of(
+                (ways & 8) != 0 ? NumberType::float32 : NumberType::float64, (ways & 16) != 0);
             std::vector<float> narrow;
             for (double element : elements)
                 narrow.push_back(element == 1e39 ? 1.0f : static_cast<float>(element));
@@ -194,6 +195,20 @@ TEST_CASE("read_reals: what is refused is the first such number, whoever reads i
             CHECK(error.empty() == refusal.empty());
             CHECK(error.find(refusal) != std::string::npos);
         }
+    }
+}
+
+TEST_CASE("element types: files' names are those of the table, and no type of computation else") {
+    for (const NumberTypeRow& row : number_types) {
+        CAPTURE(row.name);
+        const auto known = [&](std::string_view name) {
+            return name.empty() ? std::nullopt : std::optional(row.type);
+        };
+        CHECK(type_of_safetensors(row.safetensors) == known(row.safetensors));
+        CHECK(type_of_descr(row.descr) == known(row.descr));
+        CHECK(type_of_descr(row.name) == known(row.descr));
+        if (!row.descr.empty())
+            CHECK(descr_of(row.type) == (row.size == 1 ? "|" : "<") + std::string(row.descr));
     }
 }
 

@@ -163,10 +163,10 @@ Projection<T> converted(const Projection<float>& p) {
 
 }  // namespace
 
-DrawnLayer DrawnLayer::in(Dtype dtype) const {
+DrawnLayer DrawnLayer::in(NumberType dtype) const {
     DrawnLayer same = *this;
     same.settings.dtype = dtype;
-    if (dtype == Dtype::float64 && operands.weights) {
+    if (dtype == NumberType::float64 && operands.weights) {
         const LayerWeights<float>& from = *std::get<0>(*operands.weights);
         LayerWeights<double> to{converted<double>(from.query),
                                 converted<double>(from.key),

@@ -16,7 +16,7 @@ struct DrawnLayer {
     std::string words;  ///< what was drawn
 
     /// The same numbers in this type.
-    DrawnLayer in(Dtype dtype) const;
+    DrawnLayer in(NumberType dtype) const;
 };
 
 /// Of queries and keys: at most 40, or as many as tiles, blocks and splits of keys have.

@@ -1,19 +1,19 @@
-#include "core/base/dtype.hpp"
+#include "core/base/number_type.hpp"
 
 #include "core/base/low_precision.hpp"
 
 namespace attn {
 
-std::string overflow_text(Dtype dtype) {
-    const DtypeRow& row = row_of(dtype);
-    const DtypeRow& widest = dtype_rows.back();
+std::string overflow_text(NumberType dtype) {
+    const NumberTypeRow& row = row_of(dtype);
+    const NumberTypeRow& widest = row_of(NumberType::float64);
     std::string text = "overflows " + std::string(row.name) + "; expected at most ";
-    text += row.largest;
+    text += row.largest_text;
     if (&row != &widest) (text += ", or dtype ") += widest.name;
     return text;
 }
 
-bool holds_all(const PrecisionRow& type, std::span<const double> numbers) {
+bool holds_all(const NumberTypeRow& type, std::span<const double> numbers) {
     return std::all_of(numbers.begin(), numbers.end(),
                        [&](double x) { return std::isnan(x) || type.round(x) == x; });
 }
@@ -21,9 +21,9 @@ bool holds_all(const PrecisionRow& type, std::span<const double> numbers) {
 namespace {
 
 /// How many numbers of the type lie from 0 to x, rounded to the type; negative below 0.
-std::int64_t place_among_numbers(double x, const PrecisionRow& type) {
+std::int64_t place_among_numbers(double x, const NumberTypeRow& type) {
     const double magnitude = std::abs(type.round(x));
-    const double normal = type.least / (2 * type.unit);  // the smallest normal number
+    const double normal = type.least_normal();
     const auto of_binade = static_cast<std::int64_t>(1 / (2 * type.unit));
     std::int64_t place = 0;
     if (magnitude < normal) {
@@ -47,8 +47,8 @@ double rounded_to_bfloat16(double x) {
     return static_cast<double>(float_of_bfloat16(bfloat16_of_double(x)));
 }
 
-std::uint64_t ulps_between(double a, double b, Precision precision) {
-    const PrecisionRow& type = row_of(precision);
+std::uint64_t ulps_between(double a, double b, NumberType number_type) {
+    const NumberTypeRow& type = row_of(number_type);
     if (!std::isfinite(type.round(a)) || !std::isfinite(type.round(b)))
         return a == b ? 0 : std::numeric_limits<std::uint64_t>::max();
     const std::int64_t first = place_among_numbers(a, type), second = place_among_numbers(b, type);
