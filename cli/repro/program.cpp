@@ -47,10 +47,9 @@ public:
              {std::pair("past_key", &given_["past_key"]), {"past_value", &given_["past_value"]}})
             if (cached->dimension() != 0) add_of_heads(name, *cached);
         if (program_.is_linear()) add_gates();
-        for (const auto& [name, mask, is_boolean] :
-             {std::tuple("mask", &given_["mask"], given_.is_boolean["mask"]),
-              {"key_padding_mask", &given_["key_padding_mask"], given_.is_boolean["key_padding_mask"]}})
-            if (mask->dimension() != 0) add_mask(name, *mask, is_boolean);
+        for (const OperandRow& row : operand_rows)
+            if (row.is_mask() && given_[row].dimension() != 0)
+                add_mask(row.key, given_[row].in<double>(), given_.is_boolean[row]);
         if (plan().config.dropout != 0) add_dropout();
     }
 

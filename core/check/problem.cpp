@@ -92,8 +92,10 @@ void take_sources(Problem& problem, const Operands& operands) {
 
 /// Additive masks are rounded to the type: those below its range block keys. Boolean ones become 0
 /// and 1.
-MaskNumbers numbers_of_mask(const Array<double>& mask, bool is_boolean, bool of_keys,
-                            NumberType dtype) {
+MaskNumbers numbers_of_mask(const Operands& operands, OperandId operand, NumberType dtype) {
+    const auto& mask = operands[operand].in<double>();
+    const bool is_boolean = operands.is_boolean[operand];
+    const bool of_keys = operand == OperandId("key_padding_mask");
     MaskNumbers numbers{{1, 1, 1, 1}, {mask.begin(), mask.end()}, is_boolean};
     for (double& x : numbers.values) x = is_boolean ? (x != 0 ? 1 : 0) : row_of(dtype).round(x);
     if (of_keys) {
@@ -199,10 +201,9 @@ Problem make_problem(const Plan& plan, const Operands& operands, const Result& r
     problem.past_key = rounded_doubles(operands["past_key"], dtype);
     problem.past_value = rounded_doubles(operands["past_value"], dtype);
     if (operands["mask"].dimension() != 0)
-        problem.masks[0] = numbers_of_mask(operands["mask"], operands.is_boolean["mask"], false, dtype);
+        problem.masks[0] = numbers_of_mask(operands, "mask", dtype);
     if (operands["key_padding_mask"].dimension() != 0)
-        problem.masks[1] = numbers_of_mask(operands["key_padding_mask"],
-                                           operands.is_boolean["key_padding_mask"], true, dtype);
+        problem.masks[1] = numbers_of_mask(operands, "key_padding_mask", dtype);
     if (plan.config.rule) {
         RecurrenceNumbers& taken = problem.recurrence;
         std::size_t one = 1;

@@ -36,7 +36,7 @@ struct OperandRow {
 namespace operand_detail {
 
 constexpr Modes bare = in(Mode::sdpa) | in(Mode::linear), linear = in(Mode::linear),
-                softmax = every_mode & ~linear;
+                attends = every_mode & ~linear;
 using enum LabelsOf;
 
 }  // namespace operand_detail
@@ -50,13 +50,13 @@ inline constexpr auto operand_rows = [] {
         {"query", bare, true, 2, 4, false, queries},
         {"key", bare, true, 2, 4, true, keys},
         {"value", bare, true, 2, 4, true},
-        {"past_key", softmax, false, 2, 4, true},
-        {"past_value", softmax, false, 2, 4, true},
+        {"past_key", attends, false, 2, 4, true},
+        {"past_value", attends, false, 2, 4, true},
         {"past_state", linear, false, 2, 4, true},
         {"decay", linear, false, 1, 4, true, none, &LinearSettings::decay},
         {"beta", linear, false, 1, 4, true, none, &LinearSettings::beta},
-        {"mask", softmax, false, 1, 4, true, none, nullptr, "attn_mask"},
-        {"key_padding_mask", softmax, false, 1, 2, true},
+        {"mask", attends, false, 1, 4, true, none, nullptr, "attn_mask"},
+        {"key_padding_mask", attends, false, 1, 2, true},
     });
 }();
 
@@ -72,6 +72,7 @@ struct OperandId {
     std::size_t index;
 
     constexpr explicit OperandId(std::size_t row_index) : index(row_index) {}
+    friend bool operator==(OperandId, OperandId) = default;
     consteval OperandId(const char* key) : index(0) {
         while (operand_rows.at(index).key != std::string_view(key)) ++index;
     }
