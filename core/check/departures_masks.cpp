@@ -31,9 +31,9 @@ std::string polarity_flag(const Problem& problem, const Conventions& found) {
     const bool has_boolean = has_mask(problem, 0, true) || has_mask(problem, 1, true);
     bool keep = true, drop = true;
     for (const std::size_t i : {0U, 1U}) {
-        if (!problem.masks[i]) continue;
-        const std::vector<double>& mask = problem.masks[i]->values;
-        const bool is_boolean = problem.masks[i]->is_boolean;
+        if (!problem.mask(i)) continue;
+        const std::vector<double>& mask = problem.mask(i)->values;
+        const bool is_boolean = problem.mask(i)->is_boolean;
         const bool is_read =
             is_boolean || (!has_boolean && std::all_of(mask.begin(), mask.end(),
                                                        [](double x) { return x == 0 || x == 1; }));

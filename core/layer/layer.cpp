@@ -140,14 +140,10 @@ template <class T>
 AttentionCall<T> make_call(const Stages<T>& stages, Operands& operands, LayerParts<T>& parts) {
     const Plan& plan = stages.plan;
     const LayerWeights<T>* const weights = parts.weights.get();
-    AttentionCall<T> call = plan.projects
-                                ? project_tokens(stages, operands, weights)
-                                : stages.split(operands["query"].take<T>(), operands["key"].take<T>(),
-                                               operands["value"].take<T>());
-    stages.rotate_and_append(call, operands["past_key"].take<T>(), operands["past_value"].take<T>());
-    if (plan.config.rule)
-        call.recurrence = stages.gates(operands["decay"].take<T>(), operands["beta"].take<T>(),
-                                       operands["past_state"].take<T>());
+    AttentionCall<T> call =
+        plan.projects ? project_tokens(stages, operands, weights) : stages.split(operands);
+    stages.rotate_and_append(call, operands);
+    if (plan.config.rule) call.recurrence = stages.recurrence(operands);
     AttentionCall<T> whole = std::move(parts.call);
     whole.query = std::move(call.query);
     whole.key = std::move(call.key);

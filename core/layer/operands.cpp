@@ -1,6 +1,10 @@
 #include "core/layer/operands.hpp"
 
+#include <algorithm>
 #include <utility>
+
+#include "core/base/layout.hpp"
+#include "core/plan/plan.hpp"
 
 namespace attn {
 namespace {
@@ -27,7 +31,72 @@ AnyLayerWeights allocated_weights(const WeightShapes& s) {
     return std::make_shared<const LayerWeights<T>>(std::move(weights));
 }
 
+/// A gate's constants, of all key heads or one for each: (batch, kv_heads, tokens, 1).
+OperandNumbers constant_gate(const Plan& plan, const std::vector<double>& constants) {
+    OperandNumbers gate{{plan.batch, plan.kv_heads, plan.q_len, 1}, {}};
+    for (std::size_t i = 0; i < plan.batch * plan.kv_heads; ++i)
+        gate.values.insert(gate.values.end(), plan.q_len,
+                           row_of(plan.config.dtype)
+                               .round(constants[constants.size() == 1 ? 0 : i % plan.kv_heads]));
+    return gate;
+}
+
+/// A gate as (batch, kv_heads, tokens, columns of a head), from heads that are an axis, or next to
+/// each other in the columns of a token, or share one column.
+void spread_gate(const Plan& plan, OperandNumbers& gate) {
+    const std::size_t heads = plan.kv_heads, tokens = plan.q_len;
+    const bool in_columns = plan.projects || plan.packed;
+    const std::size_t width =
+        gate.values.size() / std::max<std::size_t>(plan.batch * tokens, 1);  // of a token
+    const std::size_t columns = std::max<std::size_t>(width / heads, 1);
+    gate.shape = {plan.batch, heads, tokens, columns};
+    if (!in_columns) return;
+    std::vector<double> given = std::move(gate.values);
+    gate.values.resize(plan.batch * heads * tokens * columns);
+    if (width == heads * columns)
+        return copy_swapped(given.data(), {plan.batch, tokens, heads, columns}, gate.values.data());
+    for (std::size_t i = 0; i < plan.batch * heads; ++i)
+        std::copy_n(given.data() + i / heads * tokens, tokens, gate.values.data() + i * tokens);
+}
+
 }  // namespace
+
+std::vector<double> rounded_doubles(const RealArray& array, NumberType dtype) {
+    if (array.dimension() == 0) return {};
+    RealArray copy = array;
+    Array<double> numbers = copy.take<double>();
+    std::vector<double> rounded(numbers.size());
+    std::transform(numbers.begin(), numbers.end(), rounded.begin(), row_of(dtype).round);
+    return rounded;
+}
+
+std::optional<OperandNumbers> numbers_of_operand(const Plan& plan, const Operands& operands,
+                                                 const OperandRow& row) {
+    const NumberType dtype = plan.config.dtype;
+    const RealArray& array = operands[row];
+    if (row.constants != nullptr && !(plan.config.*row.constants).empty())
+        return constant_gate(plan, plan.config.*row.constants);
+    if (array.dimension() == 0) return std::nullopt;
+    OperandNumbers numbers{{1, 1, 1, 1}, {}, operands.is_boolean[row]};
+    numbers.values = rounded_doubles(array, numbers.is_boolean ? NumberType::float64 : dtype);
+    const Shape& shape = array.shape();
+    const auto per = [&](std::size_t count) {
+        return numbers.values.size() / std::max<std::size_t>(count, 1);
+    };
+    if (row.constants != nullptr) {
+        spread_gate(plan, numbers);
+    } else if (!row.is_mask()) {
+        const std::size_t rows = shape[shape.size() - 2], columns = shape.back();
+        numbers.shape = {plan.batch, per(plan.batch * rows * columns), rows, columns};
+    } else if (row.key == std::string_view("mask")) {
+        std::ranges::copy_backward(shape, numbers.shape.end());
+    } else {
+        numbers.shape = {per(shape.back()), 1, 1, shape.back()};
+    }
+    for (double& x : numbers.values)
+        if (numbers.is_boolean) x = x != 0 ? 1 : 0;
+    return numbers;
+}
 
 OperandShapes shapes_of(const Operands& operands) {
     OperandShapes shapes;

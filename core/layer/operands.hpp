@@ -1,7 +1,10 @@
 // The tensors of a question.
 #pragma once
 
+#include <array>
 #include <cstdint>
+#include <optional>
+#include <vector>
 
 #include "core/base/real_array.hpp"
 #include "core/base/tensor.hpp"
@@ -10,6 +13,8 @@
 
 namespace attn {
 
+struct Plan;
+
 /// The tensors of a question, in the dtype of the computation or the other one: core rounds once.
 /// Masks are of float64. An array of rank 0 is absent. Shapes:
 ///
@@ -17,8 +22,7 @@ namespace attn {
 /// - context: as inputs, its own number of tokens and columns;
 /// - query, key, value: (len, d), (heads, len, d), (batch, heads, len, d) or, if the setting heads
 ///   is given, (len, heads * d), (batch, len, heads * d). Keys and values have kv_heads;
-/// - past_key, past_value: (batch, kv_heads, past_len, d), or the rank of the result;
-/// - past_state: (batch, kv_heads, d_k, d_v), or the rank of the result;
+/// - caches: the axes of their arrays, or those of them that the result has;
 /// - decay, beta: those that check_gate_shape in core/plan/sizes.cpp allows;
 /// - mask: broadcasts to (batch, heads, q_len, kv_len); key_padding_mask: (batch, kv_len).
 struct Operands : ByOperand<RealArray> {
@@ -31,6 +35,21 @@ struct Operands : ByOperand<RealArray> {
 };
 
 OperandShapes shapes_of(const Operands& operands);
+
+/// Numbers in the type of the computation as float64.
+std::vector<double> rounded_doubles(const RealArray& array, NumberType dtype);
+
+/// An operand as (batch, heads, rows, columns), where those of a mask that broadcast are 1.
+struct OperandNumbers {
+    std::array<std::size_t, 4> shape;
+    std::vector<double> values;  ///< rounded to the computation's type; of booleans 0 and 1
+    bool is_boolean = false;
+};
+
+/// An operand whose heads are an axis, a mask or a gate, which constants may stand for; nothing
+/// where it is absent. The plan is that of the operands.
+std::optional<OperandNumbers> numbers_of_operand(const Plan& plan, const Operands& operands,
+                                                 const OperandRow& row);
 
 /// Operands of these shapes for a dry run, in `dtype`: their elements are not set, and they have no
 /// token ids.

@@ -15,6 +15,10 @@ namespace attn {
 /// The axis that the labels in an operand's file name.
 enum class LabelsOf { none, queries, keys };
 
+/// Which shapes an operand may have: a function of core/plan/sizes.cpp says it, or those of the
+/// axes of its array, all of them or without the batch and heads that the result leaves out.
+enum class ShapeRule { own, axes };
+
 struct OperandRow {
     const char* key;  ///< in requests and results, and its flag
     Modes modes;      ///< where a file or a key of its own gives it: the inputs are INPUT
@@ -22,6 +26,7 @@ struct OperandRow {
     std::size_t lowest_rank, highest_rank;
     bool nonfinite;  ///< masks have infinities; masked keys and values may be anything
     LabelsOf labels = LabelsOf::none;
+    ShapeRule shape = ShapeRule::own;
     std::vector<double> LinearSettings::*constants = nullptr;  ///< in place of the array
     std::string_view array = key;                              ///< that records it as it is given
 
@@ -38,6 +43,7 @@ namespace operand_detail {
 constexpr Modes bare = in(Mode::sdpa) | in(Mode::linear), linear = in(Mode::linear),
                 attends = every_mode & ~linear;
 using enum LabelsOf;
+using enum ShapeRule;
 
 }  // namespace operand_detail
 
@@ -50,12 +56,12 @@ inline constexpr auto operand_rows = [] {
         {"query", bare, true, 2, 4, false, queries},
         {"key", bare, true, 2, 4, true, keys},
         {"value", bare, true, 2, 4, true},
-        {"past_key", attends, false, 2, 4, true},
-        {"past_value", attends, false, 2, 4, true},
-        {"past_state", linear, false, 2, 4, true},
-        {"decay", linear, false, 1, 4, true, none, &LinearSettings::decay},
-        {"beta", linear, false, 1, 4, true, none, &LinearSettings::beta},
-        {"mask", attends, false, 1, 4, true, none, nullptr, "attn_mask"},
+        {"past_key", attends, false, 2, 4, true, none, axes},
+        {"past_value", attends, false, 2, 4, true, none, axes},
+        {"decay", linear, false, 1, 4, true, none, own, &LinearSettings::decay},
+        {"beta", linear, false, 1, 4, true, none, own, &LinearSettings::beta},
+        {"past_state", linear, false, 2, 4, true, none, axes},
+        {"mask", attends, false, 1, 4, true, none, own, nullptr, "attn_mask"},
         {"key_padding_mask", attends, false, 1, 2, true},
     });
 }();

@@ -82,18 +82,24 @@ void read_layer_sizes(const Settings& s, const OperandShapes& operands, Plan& pl
     plan.d_v = *s.d_v / parts;
 }
 
-/// (batch, kv_heads, rows, columns), or the axes of these that the question's own keys have.
-void check_cached(const char* key, const Shape& shape, const std::array<std::size_t, 2>& matrix,
-                  const Plan& plan) {
-    const Shape full{plan.batch, plan.kv_heads, matrix[0], matrix[1]};
-    Shape shown;
-    if (plan.shown.batched) shown.push_back(plan.batch);
-    if (plan.shown.with_heads) shown.push_back(plan.kv_heads);
-    shown.insert(shown.end(), matrix.begin(), matrix.end());
-    if (shape != full && shape != shown) refuse_shape(key, shape, shape_text(shown));
+/// The operands that have the axes of the arrays that record them.
+void check_axes(const OperandShapes& operands, const Plan& plan) {
+    for (const OperandRow& row : operand_rows) {
+        const Shape& shape = operands[row];
+        if (row.shape != ShapeRule::axes || shape.empty()) continue;
+        Shape full, shown;
+        for (const Axis axis : find_array(row.array)->row().axes) {
+            if (axis == Axis::none) continue;
+            full.push_back(plan.size_of<std::uint64_t>(axis));
+            const bool is_shown = axis == Axis::batch         ? plan.shown.batched
+                                  : axis == Axis::cache_heads ? plan.shown.with_heads
+                                                              : true;
+            if (is_shown) shown.push_back(full.back());
+        }
+        if (shape != full && shape != shown) refuse_shape(row.key, shape, shape_text(shown));
+    }
 }
 
-/// Cached keys and values, in the rank of the question's own keys or as (batch, kv_heads, len, d).
 void read_cache_sizes(const OperandShapes& operands, Plan& plan) {
     const Shape &k = operands["past_key"], &v = operands["past_value"];
     if (k.empty() && v.empty()) return;
@@ -101,8 +107,6 @@ void read_cache_sizes(const OperandShapes& operands, Plan& plan) {
          {std::tuple("past_key", "past_value", &k), {"past_value", "past_key", &v}})
         if (values->empty()) refuse(other, "has no ", name, " with it; expected both");
     plan.past_len = from_end(k, 2);
-    check_cached("past_key", k, {plan.past_len, plan.d_k}, plan);
-    check_cached("past_value", v, {plan.past_len, plan.d_v}, plan);
     plan.kv_len += plan.past_len;
 }
 
@@ -140,8 +144,6 @@ void check_recurrence(const Settings& s, const OperandShapes& operands, const Pl
     check_gate_shape("beta", operands["beta"], false, plan);
     check_constants("decay", s.decay, plan);
     check_constants("beta", s.beta, plan);
-    if (operands["past_state"].empty()) return;
-    check_cached("past_state", operands["past_state"], {plan.d_k, plan.d_v}, plan);
 }
 
 /// A mask must broadcast to (batch, heads, q_len, kv_len). If the numbers of valid keys are given,
@@ -215,6 +217,7 @@ void read_sizes(Plan& plan, const Settings& s, const OperandShapes& operands) {
                "expected a divisor of the heads");
     read_cache_sizes(operands, plan);
     check_recurrence(s, operands, plan);
+    check_axes(operands, plan);
     check_mask_shape(s, operands["mask"], plan);
     check_padding_shape(s, operands, plan);
 }
