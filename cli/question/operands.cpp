@@ -32,7 +32,7 @@ public:
         const bool is_example = !projects_ && request_.example;
         if (is_example) take_example();
         for (const OperandRow& rule : operand_rows)
-            if ((rule.modes & in(mode().mode)) != 0 && !(is_example && rule.required))
+            if ((rule.modes & in(mode().mode)) != 0 && !(is_example && rule.is_tokens()))
                 read_operand(rule);
         if (!request_.token_ids.empty())
             read_named(request_, of_document, [&] { embed_token_ids(); });
@@ -81,8 +81,10 @@ private:
                    (input_ != nullptr && (input_->member(request_, key) != nullptr ||
                                           input_->stored(request_, key) != nullptr));
         };
-        read_.may_be_nonfinite = rows_ == nullptr && (has("mask") || has("key_padding_mask") ||
-                                                      !request_.settings.kv_lengths.empty());
+        const bool has_mask = std::ranges::any_of(
+            mask_operands, [&](const OperandRow* mask) { return has(mask->key); });
+        read_.may_be_nonfinite =
+            rows_ == nullptr && (has_mask || !request_.settings.kv_lengths.empty());
         return read_.may_be_nonfinite;
     }
 
@@ -157,8 +159,9 @@ private:
                                                           : request_.has("embed_dim") ? "embed_dim"
                                                                                       : "text");
         } else if (request_.has_file("inputs")) {
-            read_named(request_, true,
-                       [&] { operands_["inputs"] = read_tokens_file(open_operand("inputs", true)); });
+            read_named(request_, true, [&] {
+                operands_["inputs"] = read_tokens_file(open_operand("inputs", true));
+            });
         } else if (inputs != nullptr) {
             operands_["inputs"] = read_member(*inputs, rules(2, 3, may_hide_rows()));
         } else if (!request_.has("inputs")) {
@@ -231,7 +234,7 @@ private:
             read_named(request_, !is_from_flag(request_, rule.key),
                        [&] { read_file(rule, allowed); });
         } else if (inline_array != nullptr) {
-            if (leaves_all() && rule.required) refuse_rows(input_->file.place);
+            if (leaves_all() && rule.is_tokens()) refuse_rows(input_->file.place);
             if (!rule.is_mask())
                 operands_[rule] = read_member(*inline_array, allowed);
             else
@@ -239,7 +242,7 @@ private:
                             input_->file.document->read_array(*inline_array, allowed, &workers_));
         } else if (in_file != nullptr) {
             note_integers(rule, *in_file);
-            if (rule.required && leaves_rows(rule.key, input_->file, in_file))
+            if (rule.is_tokens() && leaves_rows(rule.key, input_->file, in_file))
                 operands_[rule] = leave_rows(rule.key, *in_file, allowed);
             else if (!rule.is_mask())
                 operands_[rule] = io::read_reals(*in_file, allowed, &workers_);
@@ -264,21 +267,21 @@ private:
 
     /// Queries, keys and values are rarely meant as integers, which indices and codes are.
     void note_integers(const OperandRow& rule, const io::StoredArray& array) {
-        if (!rule.required || !array.type || is_float(*array.type)) return;
+        if (!rule.is_tokens() || !array.type || is_float(*array.type)) return;
         add_notes({array.place() + ": its numbers are of type " +
                    std::string(row_of(*array.type).name) +
                    ", and are read as they are; stored as floats they get no note"});
     }
 
     void read_file(const OperandRow& rule, const io::ArrayRules& allowed) {
-        const io::InputFile file = open_operand(rule.key, rule.required);
+        const io::InputFile file = open_operand(rule.key, rule.is_tokens());
         if (file.arrays) note_integers(rule, io::stored_array(file));
         io::CsvStyle style = request_.csv;
-        if (!rule.required) style = {.has_flags = false};
+        if (!rule.is_tokens()) style = {.has_flags = false};
         io::MatrixLabels labels;
         if (!rule.is_mask()) {
             operands_[rule] =
-                rule.required
+                rule.is_tokens()
                     ? read_or_leave(rule.key, file, allowed, style, labels)
                     : rounded(io::read_reals(file, allowed, &workers_, style, &labels), file);
             take_labels(rule.labels, std::move(labels.rows));

@@ -44,7 +44,7 @@ public:
         else
             add_heads_given();
         for (const OperandRow& row : operand_rows)
-            if (!row.required) add_of_heads(row);
+            if (!row.is_tokens()) add_of_heads(row);
         if (plan().config.dropout != 0) add_dropout();
     }
 
@@ -132,7 +132,7 @@ private:
 
     void add_heads_given() {
         for (const OperandRow& row : operand_rows)
-            if (row.required && given_[row].dimension() != 0)
+            if (row.is_tokens() && given_[row].dimension() != 0)
                 plan().packed ? add_matrix(row.key, given_[row]) : add_of_heads(row);
     }
 
@@ -153,8 +153,9 @@ private:
 };
 
 void check_finite(const ProgramArray& array) {
+    const auto row = std::ranges::find(operand_rows, array.name, &OperandRow::key);
     const bool may_be_minus_infinity =
-        array.name == "mask" || array.name == "key_padding_mask" || array.name == "decay";
+        array.name == "decay" || (row != operand_rows.end() && row->is_mask());
     for (std::size_t at = 0; at < array.values.size(); ++at) {
         const double x = array.values[at];
         if (std::isfinite(x) || (may_be_minus_infinity && x < 0)) continue;

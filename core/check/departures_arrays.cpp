@@ -259,8 +259,8 @@ void mask_methods(Alternatives& to) {
     to.asked(words[static_cast<std::size_t>(problem.asked.blocking)]);
     for (const Blocking blocking : {Blocking::before, Blocking::renormalize, Blocking::after})
         to.set(words[static_cast<std::size_t>(blocking)], &Conventions::blocking, blocking);
-    for (const std::size_t i : {0U, 1U}) {
-        const std::string name = i == 0 ? "mask " : "key_padding_mask ";
+    for (std::size_t i = 0; i < mask_operands.size(); ++i) {
+        const std::string name = mask_operands[i]->key + std::string(" ");
         const auto use = [&](const char* said, MaskUse as) {
             to.add(name + said, [=](auto& c) { c.masks[i].use = as; });
         };
@@ -281,7 +281,7 @@ void mask_methods(Alternatives& to) {
 }
 
 std::string method_flag(const Problem& problem, const Conventions& found) {
-    for (const std::size_t i : {0U, 1U}) {
+    for (std::size_t i = 0; i < mask_operands.size(); ++i) {
         const auto& [use, keeps, factor] = found.masks[i];
         if (factor != 1 || (use != MaskUse::blocks && use != problem.asked.masks[i].use)) return "";
     }

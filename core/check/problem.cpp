@@ -140,7 +140,7 @@ Problem make_problem(const Plan& plan, const Operands& operands, const Result& r
     if (result.weights) take_weights(problem, *result.weights);
     take_sources(problem, operands);
     for (const OperandRow& row : operand_rows)
-        if (!row.required) problem.operands[row] = numbers_of_operand(plan, operands, row);
+        if (!row.is_tokens()) problem.operands[row] = numbers_of_operand(plan, operands, row);
     if (const double p = plan.config.dropout; p != 0) {
         problem.kept_weight = 1 / (1 - p);
         std::visit(

@@ -69,9 +69,9 @@ struct Problem {
     std::span<const double> numbers(OperandId operand) const {
         return operands[operand] ? operands[operand]->values : std::span<const double>();
     }
-    /// The mask (0) or the key padding mask (1), if it is given.
+    /// The mask of `mask_operands`, if it is given.
     const std::optional<OperandNumbers>& mask(std::size_t which) const {
-        return operands[which == 0 ? OperandId("mask") : OperandId("key_padding_mask")];
+        return operands[*mask_operands[which]];
     }
     std::size_t head_count(Tensor tensor) const {
         return tensor == Tensor::query ? plan.heads : plan.kv_heads;
@@ -84,7 +84,7 @@ struct Problem {
     bool fits(const Conventions& conventions) const;
 };
 
-/// Whether the mask (0) or the key padding mask (1) is given as a boolean one, or an additive one.
+/// Whether the mask of `mask_operands` is given as a boolean one, or an additive one.
 inline bool has_mask(const Problem& problem, std::size_t which, bool is_boolean) {
     return problem.mask(which) && problem.mask(which)->is_boolean == is_boolean;
 }

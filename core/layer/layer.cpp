@@ -220,8 +220,7 @@ Result result_of_rows(const Plan& plan, KeyPart part, ThreadPool& pool) {
 
 Mask mask_of(const Plan& plan, const Operands& operands) {
     Operands masks;  // which are consumed
-    masks["mask"] = operands["mask"];
-    masks["key_padding_mask"] = operands["key_padding_mask"];
+    for (const OperandRow* const mask : mask_operands) masks[*mask] = operands[*mask];
     Masks all = take_masks(plan, masks);
     for (Broadcast& bias : all.biases) all.rules.add(BroadcastRule(std::move(bias)));
     return std::move(all.rules);

@@ -71,27 +71,23 @@ std::vector<double> rounded_doubles(const RealArray& array, NumberType dtype) {
 }
 
 std::optional<OperandNumbers> numbers_of_operand(const Plan& plan, const Operands& operands,
-                                                 const OperandRow& row) {
-    const NumberType dtype = plan.config.dtype;
-    const RealArray& array = operands[row];
-    if (row.constants != nullptr && !(plan.config.*row.constants).empty())
+                                                 OperandId operand) {
+    const OperandRow& row = operand.row();
+    const RealArray& array = operands[operand];
+    if (row.kind == OperandKind::gate && !(plan.config.*row.constants).empty())
         return constant_gate(plan, plan.config.*row.constants);
     if (array.dimension() == 0) return std::nullopt;
-    OperandNumbers numbers{{1, 1, 1, 1}, {}, operands.is_boolean[row]};
-    numbers.values = rounded_doubles(array, numbers.is_boolean ? NumberType::float64 : dtype);
-    const Shape& shape = array.shape();
-    const auto per = [&](std::size_t count) {
-        return numbers.values.size() / std::max<std::size_t>(count, 1);
-    };
-    if (row.constants != nullptr) {
+    OperandNumbers numbers{{}, {}, operands.is_boolean[operand]};
+    numbers.values =
+        rounded_doubles(array, numbers.is_boolean ? NumberType::float64 : plan.config.dtype);
+    if (row.kind == OperandKind::gate) {
         spread_gate(plan, numbers);
-    } else if (!row.is_mask()) {
-        const std::size_t rows = shape[shape.size() - 2], columns = shape.back();
-        numbers.shape = {plan.batch, per(plan.batch * rows * columns), rows, columns};
-    } else if (row.key == std::string_view("mask")) {
-        std::ranges::copy_backward(shape, numbers.shape.end());
+    } else if (row.is_mask()) {
+        numbers.shape = full_shape(operand, array.shape());
     } else {
-        numbers.shape = {per(shape.back()), 1, 1, shape.back()};
+        const std::size_t rows = array.shape(array.dimension() - 2), columns = array.shape().back();
+        const std::size_t head = std::max<std::size_t>(plan.batch * rows * columns, 1);
+        numbers.shape = {plan.batch, numbers.values.size() / head, rows, columns};
     }
     for (double& x : numbers.values)
         if (numbers.is_boolean) x = x != 0 ? 1 : 0;

@@ -49,7 +49,7 @@ struct OperandNumbers {
 /// An operand whose heads are an axis, a mask or a gate, which constants may stand for; nothing
 /// where it is absent. The plan is that of the operands.
 std::optional<OperandNumbers> numbers_of_operand(const Plan& plan, const Operands& operands,
-                                                 const OperandRow& row);
+                                                 OperandId operand);
 
 /// Operands of these shapes for a dry run, in `dtype`: their elements are not set, and they have no
 /// token ids.

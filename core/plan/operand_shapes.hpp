@@ -2,6 +2,8 @@
 // before its input exists.
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <optional>
 
 #include "core/plan/operand_table.hpp"
@@ -37,5 +39,13 @@ struct OperandShapes : ByOperand<Shape> {
 
     friend bool operator==(const OperandShapes&, const OperandShapes&) = default;
 };
+
+inline bool has_boolean_mask(const OperandShapes& operands) {
+    return std::ranges::any_of(mask_operands,
+                               [&](const OperandRow* mask) { return operands.is_boolean[*mask]; });
+}
+
+/// The shape of a mask as (batch, heads, q_len, kv_len), where it is 1 if the mask broadcasts.
+std::array<std::size_t, 4> full_shape(OperandId mask, const Shape& shape);
 
 }  // namespace attn

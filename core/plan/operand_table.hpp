@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <ranges>
 #include <stdexcept>
 #include <string_view>
 #include <vector>
@@ -15,26 +16,29 @@ namespace attn {
 /// The axis that the labels in an operand's file name.
 enum class LabelsOf { none, queries, keys };
 
-/// Which shapes an operand may have: a function of core/plan/sizes.cpp says it, or those of the
-/// axes of its array, all of them or without the batch and heads that the result leaves out.
-enum class ShapeRule { own, axes };
+/// What a question does with an operand.
+enum class OperandKind {
+    tokens,  ///< what attends and is attended to: the inputs, or queries, keys and values
+    cache,   ///< of earlier tokens: has the axes of its array, or those that the result shows
+    gate,    ///< of linear attention, for each token; constants may stand for it
+    mask  ///< boolean, or added to the scores, and of float64; others have the computation's type
+};
 
 struct OperandRow {
     const char* key;  ///< in requests and results, and its flag
     Modes modes;      ///< where a file or a key of its own gives it: the inputs are INPUT
-    bool required;    ///< in a mode that starts from inputs or operands: without inputs
+    OperandKind kind;
     std::size_t lowest_rank, highest_rank;
-    bool nonfinite;  ///< masks have infinities; masked keys and values may be anything
+    bool nonfinite = true;  ///< masks have infinities; masked keys and values may be anything
     LabelsOf labels = LabelsOf::none;
-    ShapeRule shape = ShapeRule::own;
-    std::vector<double> LinearSettings::*constants = nullptr;  ///< in place of the array
+    std::vector<double> LinearSettings::*constants = nullptr;  ///< of a gate
     std::string_view array = key;                              ///< that records it as it is given
 
-    /// May be boolean or additive, and is of float64; other operands are of the computation's type.
-    constexpr bool is_mask() const { return std::string_view(key).ends_with("mask"); }
+    constexpr bool is_tokens() const { return kind == OperandKind::tokens; }
+    constexpr bool is_mask() const { return kind == OperandKind::mask; }
     /// `projects`: the request has inputs, so that only a context is required.
     constexpr bool is_required(bool projects) const {
-        return required && !(projects && (modes & in(Mode::cross)) == 0);
+        return is_tokens() && !(projects && (modes & in(Mode::cross)) == 0);
     }
 };
 
@@ -43,7 +47,7 @@ namespace operand_detail {
 constexpr Modes bare = in(Mode::sdpa) | in(Mode::linear), linear = in(Mode::linear),
                 attends = every_mode & ~linear;
 using enum LabelsOf;
-using enum ShapeRule;
+using enum OperandKind;
 
 }  // namespace operand_detail
 
@@ -51,18 +55,18 @@ using enum ShapeRule;
 inline constexpr auto operand_rows = [] {
     using namespace operand_detail;
     return std::to_array<OperandRow>({
-        {"inputs", 0, true, 2, 3, false},
-        {"context", in(Mode::cross), true, 2, 3, false, keys},
-        {"query", bare, true, 2, 4, false, queries},
-        {"key", bare, true, 2, 4, true, keys},
-        {"value", bare, true, 2, 4, true},
-        {"past_key", attends, false, 2, 4, true, none, axes},
-        {"past_value", attends, false, 2, 4, true, none, axes},
-        {"decay", linear, false, 1, 4, true, none, own, &LinearSettings::decay},
-        {"beta", linear, false, 1, 4, true, none, own, &LinearSettings::beta},
-        {"past_state", linear, false, 2, 4, true, none, axes},
-        {"mask", attends, false, 1, 4, true, none, own, nullptr, "attn_mask"},
-        {"key_padding_mask", attends, false, 1, 2, true},
+        {"inputs", 0, tokens, 2, 3, false},
+        {"context", in(Mode::cross), tokens, 2, 3, false, keys},
+        {"query", bare, tokens, 2, 4, false, queries},
+        {"key", bare, tokens, 2, 4, true, keys},
+        {"value", bare, tokens, 2, 4},
+        {"past_key", attends, cache, 2, 4},
+        {"past_value", attends, cache, 2, 4},
+        {"decay", linear, gate, 1, 4, true, none, &LinearSettings::decay},
+        {"beta", linear, gate, 1, 4, true, none, &LinearSettings::beta},
+        {"past_state", linear, cache, 2, 4},
+        {"mask", attends, mask, 1, 4, true, none, nullptr, "attn_mask"},
+        {"key_padding_mask", attends, mask, 1, 2},
     });
 }();
 
@@ -77,12 +81,23 @@ constexpr bool is_operand(std::string_view key, Mode mode) {
 struct OperandId {
     std::size_t index;
 
-    constexpr explicit OperandId(std::size_t row_index) : index(row_index) {}
+    constexpr OperandId(const OperandRow& row)
+        : index(static_cast<std::size_t>(&row - operand_rows.data())) {}
+    constexpr const OperandRow& row() const { return operand_rows[index]; }
     friend bool operator==(OperandId, OperandId) = default;
     consteval OperandId(const char* key) : index(0) {
         while (operand_rows.at(index).key != std::string_view(key)) ++index;
     }
 };
+
+/// The masks, in the order of their rows.
+inline constexpr auto mask_operands = [] {
+    constexpr auto count = std::ranges::count_if(operand_rows, &OperandRow::is_mask);
+    std::array<const OperandRow*, static_cast<std::size_t>(count)> masks{};
+    std::ranges::transform(operand_rows | std::views::filter(&OperandRow::is_mask), masks.begin(),
+                           [](const OperandRow& row) { return &row; });
+    return masks;
+}();
 
 /// A value for each operand.
 template <class T>
@@ -90,16 +105,10 @@ class ByOperand {
 public:
     constexpr T& operator[](OperandId operand) { return values_[operand.index]; }
     constexpr const T& operator[](OperandId operand) const { return values_[operand.index]; }
-    T& operator[](const OperandRow& row) { return values_[index_of(row)]; }
-    const T& operator[](const OperandRow& row) const { return values_[index_of(row)]; }
 
     friend bool operator==(const ByOperand&, const ByOperand&) = default;
 
 private:
-    static std::size_t index_of(const OperandRow& row) {
-        return static_cast<std::size_t>(&row - operand_rows.data());
-    }
-
     std::array<T, operand_rows.size()> values_{};
 };
 

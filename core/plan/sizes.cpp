@@ -82,11 +82,11 @@ void read_layer_sizes(const Settings& s, const OperandShapes& operands, Plan& pl
     plan.d_v = *s.d_v / parts;
 }
 
-/// The operands that have the axes of the arrays that record them.
+/// Caches have the axes of the arrays that record them.
 void check_axes(const OperandShapes& operands, const Plan& plan) {
     for (const OperandRow& row : operand_rows) {
         const Shape& shape = operands[row];
-        if (row.shape != ShapeRule::axes || shape.empty()) continue;
+        if (row.kind != OperandKind::cache || shape.empty()) continue;
         Shape full, shown;
         for (const Axis axis : find_array(row.array)->row().axes) {
             if (axis == Axis::none) continue;
@@ -200,6 +200,14 @@ void check_padding_shape(const Settings& s, const OperandShapes& operands, const
 }
 
 }  // namespace
+
+std::array<std::size_t, 4> full_shape(OperandId mask, const Shape& shape) {
+    std::array<std::size_t, 4> full{1, 1, 1, 1};
+    auto size = shape.end();
+    for (std::size_t axis = 4; axis-- > 0 && size != shape.begin();)
+        if (find_array(mask.row().array)->row().axes[axis] != Axis::none) full[axis] = *--size;
+    return full;
+}
 
 bool has_heads_axis(const Settings& s) {
     const HeadsAxis axis = row_of(s.mode).heads_axis;
