@@ -121,9 +121,7 @@ private:
         io::check_array(array, allowed);
         rows_->files.insert_or_assign(key, RowsInFile{array, allowed});
         const MemoryMeter no_memory(MemoryMeter::Run::dry);
-        RealArray left = for_dtype(allowed.dtype, [&]<class T>(T) -> RealArray {
-            return Array<T>::from_shape(array.shape);
-        });
+        RealArray left = reals_of_shape(array.shape, allowed.dtype);
         left_bytes_ += left.bytes();
         return left;
     }
