@@ -24,14 +24,6 @@ namespace attn::cli {
 
 struct Request;
 
-/// A set of modes, one bit each.
-using Modes = unsigned;
-constexpr Modes in(Mode mode) {
-    return 1u << static_cast<unsigned>(mode);
-}
-
-constexpr Modes every_mode = (1u << mode_rows.size()) - 1;
-
 /// The uses of an option, one bit each.
 enum Use : unsigned {
     as_key = 1,        ///< is allowed in a request document

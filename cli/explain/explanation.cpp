@@ -59,7 +59,6 @@ Words known_words(const Explanation& e) {
                 {"out_proj", *g.config.out_proj},
                 {"rope", s.rope.has_value()},
                 {"has_past", g.past_len != 0},
-                {"has_past_state", !g.operands.past_state.empty()},
                 {"has_sink", !s.sink.empty()},
                 {"masks_first", s.mask_method == MaskMethod::neg_inf},
                 {"own_key", e.own_key().has_value()},
@@ -82,6 +81,8 @@ Words known_words(const Explanation& e) {
                 {"D_IN", g.d_in},
                 {"D_K", g.d_k},
                 {"D_V", g.d_v}};
+    for (const OperandRow& row : operand_rows)
+        known.conditions.emplace(std::string("has_") + row.key, !g.operands[row].empty());
     for (const ArrayRow& array : all_arrays)
         known.conditions.emplace(array.name, e.arrays.has(array.name));
     for (const Option& option : options()) {

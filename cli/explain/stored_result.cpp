@@ -183,11 +183,9 @@ void add_steps(ExplanationSource& source, const StoredResult& stored) {
     const NamedArray* scores = is_softmax ? array_named("biased_scores", arrays) : nullptr;
     std::vector<NamedArray> steps =
         for_dtype(plan.config.dtype, [&]<class T>(T) { return steps_of<T>(plan, scores); });
-    const bool has_boolean =
-        plan.operands.mask_is_boolean || plan.operands.key_padding_mask_is_boolean;
     const std::vector<std::string> additive = additive_masks(plan.operands);
     source.has_unknown_mask = array_named("mask", arrays) == nullptr && scores == nullptr &&
-                              (has_boolean || !additive.empty());
+                              (has_boolean_mask(plan.operands) || !additive.empty());
     // The scores between two additive masks are not stored.
     if (!additive.empty() && array_named("biased_scores", arrays) != nullptr) {
         source.additive_masks = additive;

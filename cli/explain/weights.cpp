@@ -223,7 +223,7 @@ void write_token_weights(HeadView& h) {
     h.say("token_weights");
     h.show_with_bars({{"attention_weights", h.row("attention_weights")}});
     h.e.draw("attention_weights", h.head, "The weights of all queries, a row each");
-    if (h.has("values") && h.has("head_outputs") && h.plan.operands.past_state.empty())
+    if (h.has("values") && h.has("head_outputs") && h.plan.operands["past_state"].empty())
         h.show_vectors("attention_weights", "values", h.rows("values", h.plan.kv_len),
                        "d_v " + std::to_string(h.plan.d_v));
 }

@@ -90,8 +90,8 @@ OpenQuestion open_question(const Args& args, const Runtime& runtime) {
 /// Each rank opens the files for itself: they may be others on another machine, or change
 /// meanwhile. Ranks with other sizes would wait for each other for ever. Errors: kind shape.
 void require_same_shapes(const OperandShapes& operands, const Communicator& world) {
-    for (const OperandShapeRow& row : operand_shape_rows) {
-        const std::string own = shape_text(operands.*row.shape), first = world.from_first(own);
+    for (const OperandRow& row : operand_rows) {
+        const std::string own = shape_text(operands[row]), first = world.from_first(own);
         world.together([&] {
             if (own != first)
                 throw Error(ErrorKind::shape, row.key, own, " on rank ", world.rank(), ", ", first,

@@ -17,11 +17,11 @@ void append_weight(std::string& text, const std::string& name, const ProjectionS
 /// (groups, d_out, d_in) and biases (groups, d_out), regardless of how they are stored.
 std::string operands_json(const OperandShapes& operands) {
     std::string text = "{";
-    for (const OperandShapeRow& row : operand_shape_rows)
-        if (!(operands.*row.shape).empty()) io::append_member(text, row.key, operands.*row.shape);
+    for (const OperandRow& row : operand_rows)
+        if (!operands[row].empty()) io::append_member(text, row.key, operands[row]);
     if (operands.has_token_ids)
         io::append_member(text, "token_ids",
-                          Shape(operands.inputs.end() - 2, operands.inputs.end() - 1));
+                          Shape(operands["inputs"].end() - 2, operands["inputs"].end() - 1));
     if (operands.norm) io::append_member(text, "norm", Shape{*operands.norm});
     if (operands.weights) {
         append_weight(text, "query", operands.weights->query);
@@ -67,8 +67,8 @@ std::string layout_json(const Plan& plan, const std::string& axes) {
     std::vector<std::string_view> masks, boolean;
     for (const MaskRow& row : mask_rows())
         if (row.is_active(plan)) masks.push_back(row.key);
-    for (const MaskOperandRow& row : mask_operand_rows)
-        if (plan.operands.*row.is_boolean) boolean.emplace_back(row.key);
+    for (const OperandRow& row : operand_rows)
+        if (plan.operands.is_boolean[row]) boolean.emplace_back(row.key);
     std::string text = "{";
     io::append_member(text, "queries", plan.q_len);
     io::append_member(text, "first_query", plan.first_query);

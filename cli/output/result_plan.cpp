@@ -50,7 +50,7 @@ Plan plan_of_description(Settings& settings, const json& shapes, const json& lay
         try {
             check_array_names(settings.emit);
             const OperandShapes operands = shapes_of_layout(layout, settings.mode, place);
-            if (is_layer && operands.mask_is_boolean) settings.mask_true = MaskTrue::keep;
+            if (is_layer && operands.is_boolean["mask"]) settings.mask_true = MaskTrue::keep;
             return make_plan(settings, operands, streamed);
         } catch (const SettingError& error) {
             fail(place, std::string("config and layout.operands contradict each other: ") +

@@ -22,7 +22,7 @@
 namespace attn::cli {
 namespace {
 
-const RowsInFile* file_of(const OperandRows& rows, const RealOperandRow& operand) {
+const RowsInFile* file_of(const OperandRows& rows, const OperandRow& operand) {
     const auto file = rows.files.find(operand.key);
     return file == rows.files.end() ? nullptr : &file->second;
 }
@@ -165,8 +165,8 @@ void write_part(const std::string& path, PartFile file, ThreadPool& workers) {
 
 std::string digest_of(const Operands& operands, const OperandRows& rows, NumberType dtype) {
     Digest digest;
-    for (const RealOperandRow& operand : real_operand_rows) {
-        const RealArray& reals = operands.*operand.reals;
+    for (const OperandRow& operand : operand_rows) {
+        const RealArray& reals = operands[operand];
         digest.add(reals.dimension());
         if (reals.dimension() == 0) continue;
         if (const RowsInFile* const file = file_of(rows, operand))
@@ -176,10 +176,6 @@ std::string digest_of(const Operands& operands, const OperandRows& rows, NumberT
         else
             add_array(digest, reals.in<double>());
     }
-    for (const Array<double>* mask : {&operands.mask, &operands.key_padding_mask}) {
-        digest.add(mask->dimension());
-        if (mask->dimension() != 0) add_array(digest, *mask);
-    }
     add_norm(digest, operands.norm);
     if (operands.weights)
         std::visit([&](const auto& weights) { add_weights(digest, *weights); }, *operands.weights);
@@ -188,8 +184,8 @@ std::string digest_of(const Operands& operands, const OperandRows& rows, NumberT
 
 OperandShapes shapes_of_range(OperandShapes shapes, const OperandRows& rows,
                               const KeyRange& range) {
-    for (const RealOperandRow& operand : real_operand_rows) {
-        Shape& shape = shapes.*operand.shape;
+    for (const OperandRow& operand : operand_rows) {
+        Shape& shape = shapes[operand];
         if (file_of(rows, operand) != nullptr) shape[shape.size() - 2] = range.end - range.first;
     }
     return shapes;
@@ -197,7 +193,7 @@ OperandShapes shapes_of_range(OperandShapes shapes, const OperandRows& rows,
 
 void read_range(Operands& operands, const OperandRows& rows, const KeyRange& range,
                 NumberType dtype, ThreadPool& pool) {
-    for (const RealOperandRow& operand : real_operand_rows) {
+    for (const OperandRow& operand : operand_rows) {
         const RowsInFile* const file = file_of(rows, operand);
         if (file == nullptr) continue;
         Shape shape = file->array.shape;
@@ -210,7 +206,7 @@ void read_range(Operands& operands, const OperandRows& rows, const KeyRange& ran
             T* to = read.data();
             for (std::size_t matrix = 0; matrix < matrices; ++matrix)
                 to = read_rows(*file, matrix, range.first, count, to, pool);
-            operands.*operand.reals = std::move(read);
+            operands[operand] = std::move(read);
         });
     }
 }

@@ -29,16 +29,14 @@ public:
     OperandShapes read(Mode mode) const {
         OperandShapes shapes;
         const bool projects = row_of(mode).projects(find("query", 2, 4).has_value());
-        if (projects) shapes.inputs = required("inputs", 2, 3);
-        for (const OperandSpec& rule : operand_rules()) {
-            if ((rule.modes & in(mode)) == 0) continue;
-            Shape& shape = shapes.*shape_of_operand(rule.key);
-            shape = rule.is_required(projects)
-                        ? required(rule.key, rule.lowest_rank, rule.highest_rank)
-                        : find(rule.key, rule.lowest_rank, rule.highest_rank).value_or(Shape{});
+        if (projects) shapes["inputs"] = required("inputs", 2, 3);
+        for (const OperandRow& row : operand_rows) {
+            if (row.is_mask()) shapes.is_boolean[row] = is_boolean(row.key);
+            if ((row.modes & in(mode)) == 0) continue;
+            shapes[row] = row.is_required(projects)
+                              ? required(row.key, row.lowest_rank, row.highest_rank)
+                              : find(row.key, row.lowest_rank, row.highest_rank).value_or(Shape{});
         }
-        for (const MaskOperandRow& row : mask_operand_rows)
-            shapes.*row.is_boolean = is_boolean(row.key);
         if (!projects) return shapes;
         shapes.has_token_ids = find("token_ids", 1, 1).has_value();
         if (const auto norm = find("norm", 1, 1)) shapes.norm = norm->front();

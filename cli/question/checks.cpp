@@ -131,11 +131,11 @@ void ModelSource::read_more_keys(const Request& request, Operands& operands) con
     if (!names_ || !io::has_more_keys(*file_, *names_)) return;
     const io::StoredArray &key = *file_->find(names_->full(names_->names->more_key)),
                           &value = *file_->find(names_->full(names_->names->more_value));
-    const std::vector<std::size_t>& inputs = operands.inputs.shape();
+    const std::vector<std::size_t>& inputs = operands["inputs"].shape();
     const std::size_t batch = inputs.size() == 3 ? inputs[0] : 1;
     const std::size_t heads = request.settings.heads.value_or(1);
-    for (const auto& [array, past, name] : {std::tuple(&key, &operands.past_key, "past_key"),
-                                            {&value, &operands.past_value, "past_value"}}) {
+    for (const auto& [array, past, name] : {std::tuple(&key, &operands["past_key"], "past_key"),
+                                            {&value, &operands["past_value"], "past_value"}}) {
         if (past->dimension() != 0)
             throw setting_error(
                 request, name,

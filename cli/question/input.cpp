@@ -139,7 +139,7 @@ private:
     [[noreturn]] void refuse(const std::vector<std::string>& unknown) const {
         const std::string& first = unknown.front();
         std::vector<std::string> keys;
-        for (const OperandSpec& rule : operand_rules())
+        for (const OperandRow& rule : operand_rows)
             if (is_operand(rule.key, mode())) keys.emplace_back(rule.key);
         const Option* const own = find_option(first);
         const NameRow* const other = find_other_name("option", as_listed(first));

@@ -37,7 +37,7 @@ std::string note_of_packed_heads(const Request& request, const Plan& plan) {
 /// (batch, heads, tokens, width), or (batch, tokens, heads, width) as in FlashAttention: either is
 /// possible if the other meaning also has heads that are a multiple of those of keys.
 std::string note_of_heads_axis(const Request& request, const Plan& plan) {
-    const Shape &q = plan.operands.query, &k = plan.operands.key;
+    const Shape &q = plan.operands["query"], &k = plan.operands["key"];
     if (plan.projects || q.size() != 4 || plan.past_len != 0 || q[1] == 1) return {};
     const bool is_linear = row_of(plan.config.mode).mechanism == Mechanism::linear;
     const bool may_be_tokens = q[2] % k[2] == 0 && (!is_linear || q[1] == k[1]),
@@ -74,7 +74,7 @@ std::string note_of_tokens_axis(const Request& request, const Plan& plan) {
     if (draws_inputs(request) || !plan.projects || !is_mha(request, plan) || !plan.shown.batched ||
         plan.batch == 1)
         return {};
-    return location_of(request, "inputs") + ": " + shape_text(plan.operands.inputs) +
+    return location_of(request, "inputs") + ": " + shape_text(plan.operands["inputs"]) +
            " is read as (batch, tokens, width), " + count_of(plan.q_len, "token", "tokens") +
            " in each of " + std::to_string(plan.batch) +
            " entries; nn.MultiheadAttention without batch_first has (tokens, batch, width), whose "
@@ -83,7 +83,7 @@ std::string note_of_tokens_axis(const Request& request, const Plan& plan) {
 
 /// A mask of each head, or of each batch entry; of each query, or of each batch entry.
 std::string note_of_mask(const Request& request, const Plan& plan) {
-    const Shape& mask = plan.operands.mask;
+    const Shape& mask = plan.operands["mask"];
     if (plan.batch == 1 || mask.size() < 2 || mask[0] != plan.batch) return {};
     const std::string read =
         location_of(request, "mask") + ": " + shape_text(mask) + " is read as ";

@@ -31,8 +31,8 @@ public:
         if (projects_ && request_.token_ids.empty()) read_inputs();
         const bool is_example = !projects_ && request_.example;
         if (is_example) take_example();
-        for (const OperandSpec& rule : operand_rules())
-            if ((rule.modes & in(mode().mode)) != 0 && !(is_example && rule.required))
+        for (const OperandRow& rule : operand_rows)
+            if ((rule.modes & in(mode().mode)) != 0 && !(is_example && rule.is_tokens()))
                 read_operand(rule);
         if (!request_.token_ids.empty())
             read_named(request_, of_document, [&] { embed_token_ids(); });
@@ -69,12 +69,7 @@ private:
         rules.memory_before = text_bytes_;
         rules.lowest_rank = lowest_rank;
         rules.highest_rank = highest_rank;
-        for (const RealArray* read :
-             {&operands_.inputs, &operands_.context, &operands_.query, &operands_.key,
-              &operands_.value, &operands_.past_key, &operands_.past_value, &operands_.past_state,
-              &operands_.decay, &operands_.beta})
-            rules.memory_before += read->bytes();
-        rules.memory_before += sizeof(double) * static_cast<double>(operands_.mask.size());
+        for (const OperandRow& row : operand_rows) rules.memory_before += operands_[row].bytes();
         rules.memory_before -= left_bytes_;
         return rules;
     }
@@ -86,8 +81,10 @@ private:
                    (input_ != nullptr && (input_->member(request_, key) != nullptr ||
                                           input_->stored(request_, key) != nullptr));
         };
-        read_.may_be_nonfinite = rows_ == nullptr && (has("mask") || has("key_padding_mask") ||
-                                                      !request_.settings.kv_lengths.empty());
+        const bool has_mask = std::ranges::any_of(
+            mask_operands, [&](const OperandRow* mask) { return has(mask->key); });
+        read_.may_be_nonfinite =
+            rows_ == nullptr && (has_mask || !request_.settings.kv_lengths.empty());
         return read_.may_be_nonfinite;
     }
 
@@ -124,9 +121,7 @@ private:
         io::check_array(array, allowed);
         rows_->files.insert_or_assign(key, RowsInFile{array, allowed});
         const MemoryMeter no_memory(MemoryMeter::Run::dry);
-        RealArray left = for_dtype(allowed.dtype, [&]<class T>(T) -> RealArray {
-            return Array<T>::from_shape(array.shape);
-        });
+        RealArray left = reals_of_shape(array.shape, allowed.dtype);
         left_bytes_ += left.bytes();
         return left;
     }
@@ -148,12 +143,12 @@ private:
             input_ != nullptr ? input_->member(request_, "inputs") : nullptr;
         if (leaves_all() && inputs != nullptr) refuse_rows(input_->file.place);
         if (!request_.settings.drawn_shape().empty()) {
-            operands_.inputs = shape_of_draw(request_);
+            operands_["inputs"] = shape_of_draw(request_);
             read_.files["inputs"] =
                 location_of(request_, request_.settings.randn.empty() ? "rand" : "randn");
         } else if (request_.example || request_.text) {
             TextInput text = read_text(request_);
-            operands_.inputs = std::move(text.inputs);
+            operands_["inputs"] = std::move(text.inputs);
             operands_.token_ids = std::move(text.token_ids);
             const bool has_labels =
                 request_.text ? request_.has("tokens") : !request_.tokens.empty();
@@ -162,23 +157,24 @@ private:
                                                           : request_.has("embed_dim") ? "embed_dim"
                                                                                       : "text");
         } else if (request_.has_file("inputs")) {
-            read_named(request_, true,
-                       [&] { operands_.inputs = read_tokens_file(open_operand("inputs", true)); });
+            read_named(request_, true, [&] {
+                operands_["inputs"] = read_tokens_file(open_operand("inputs", true));
+            });
         } else if (inputs != nullptr) {
-            operands_.inputs = read_member(*inputs, rules(2, 3, may_hide_rows()));
+            operands_["inputs"] = read_member(*inputs, rules(2, 3, may_hide_rows()));
         } else if (!request_.has("inputs")) {
             throw Error(ErrorKind::input, input_->file.place,
                         "a request without \"inputs\"; expected a matrix under that key");
         } else {
-            operands_.inputs = read_tokens_file(input_->file);
+            operands_["inputs"] = read_tokens_file(input_->file);
         }
     }
 
     void take_example() {
         io::Example example = io::find_example(*request_.example);
-        operands_.query = std::move(example.query.values);
-        operands_.key = std::move(example.key.values);
-        operands_.value = std::move(example.value.values);
+        operands_["query"] = std::move(example.query.values);
+        operands_["key"] = std::move(example.key.values);
+        operands_["value"] = std::move(example.value.values);
     }
 
     /// Reads a matrix or a batch; row labels of CSV name the tokens.
@@ -206,9 +202,9 @@ private:
 
     /// Positions continue after the cached keys.
     void embed_token_ids() {
-        const RealArray& past = operands_.past_key;
+        const RealArray& past = operands_["past_key"];
         const std::size_t past_len = past.dimension() == 0 ? 0 : past.shape(past.dimension() - 2);
-        operands_.inputs = model_->embed_token_ids(request_, past_len);
+        operands_["inputs"] = model_->embed_token_ids(request_, past_len);
         operands_.token_ids.assign(request_.token_ids.begin(), request_.token_ids.end());
         if (request_.has("tokens")) return;
         LayerSource::Labels labels = model_->token_labels(request_);
@@ -216,7 +212,7 @@ private:
         if (!labels.note.empty()) read_.notes.push_back(std::move(labels.note));
     }
 
-    void read_operand(const OperandSpec& rule) {
+    void read_operand(const OperandRow& rule) {
         // A constant of a flag precedes the request's array.
         if (rule.constants != nullptr && !(request_.settings.*rule.constants).empty() &&
             !is_array_in_document(rule.key))
@@ -228,26 +224,26 @@ private:
         const bool is_there =
             request_.has_file(rule.key) || inline_array != nullptr || in_file != nullptr;
         if (!is_there && !rule.is_required(projects_)) return;
-        const bool may_hold_nan = rule.reals == &Operands::context && may_hide_rows();
+        const bool may_hold_nan = rule.key == std::string_view("context") && may_hide_rows();
         io::ArrayRules allowed =
             rules(rule.lowest_rank, rule.highest_rank, rule.nonfinite || may_hold_nan);
-        allowed.boolean = rule.mask != nullptr;
+        allowed.boolean = rule.is_mask();
         if (request_.has_file(rule.key)) {
             read_named(request_, !is_from_flag(request_, rule.key),
                        [&] { read_file(rule, allowed); });
         } else if (inline_array != nullptr) {
-            if (leaves_all() && rule.required) refuse_rows(input_->file.place);
-            if (rule.mask == nullptr)
-                operands_.*rule.reals = read_member(*inline_array, allowed);
+            if (leaves_all() && rule.is_tokens()) refuse_rows(input_->file.place);
+            if (!rule.is_mask())
+                operands_[rule] = read_member(*inline_array, allowed);
             else
                 masks_.take(rule,
                             input_->file.document->read_array(*inline_array, allowed, &workers_));
         } else if (in_file != nullptr) {
             note_integers(rule, *in_file);
-            if (rule.required && leaves_rows(rule.key, input_->file, in_file))
-                operands_.*rule.reals = leave_rows(rule.key, *in_file, allowed);
-            else if (rule.mask == nullptr)
-                operands_.*rule.reals = io::read_reals(*in_file, allowed, &workers_);
+            if (rule.is_tokens() && leaves_rows(rule.key, input_->file, in_file))
+                operands_[rule] = leave_rows(rule.key, *in_file, allowed);
+            else if (!rule.is_mask())
+                operands_[rule] = io::read_reals(*in_file, allowed, &workers_);
             else
                 masks_.take(rule, io::read_numbers(*in_file, allowed, &workers_));
         } else {
@@ -270,22 +266,22 @@ private:
     }
 
     /// Queries, keys and values are rarely meant as integers, which indices and codes are.
-    void note_integers(const OperandSpec& rule, const io::StoredArray& array) {
-        if (!rule.required || !array.type || is_float(*array.type)) return;
+    void note_integers(const OperandRow& rule, const io::StoredArray& array) {
+        if (!rule.is_tokens() || !array.type || is_float(*array.type)) return;
         add_notes({array.place() + ": its numbers are of type " +
                    std::string(row_of(*array.type).name) +
                    ", and are read as they are; stored as floats they get no note"});
     }
 
-    void read_file(const OperandSpec& rule, const io::ArrayRules& allowed) {
-        const io::InputFile file = open_operand(rule.key, rule.required);
+    void read_file(const OperandRow& rule, const io::ArrayRules& allowed) {
+        const io::InputFile file = open_operand(rule.key, rule.is_tokens());
         if (file.arrays) note_integers(rule, io::stored_array(file));
         io::CsvStyle style = request_.csv;
-        if (!rule.required) style = {.has_flags = false};
+        if (!rule.is_tokens()) style = {.has_flags = false};
         io::MatrixLabels labels;
-        if (rule.mask == nullptr) {
-            operands_.*rule.reals =
-                rule.required
+        if (!rule.is_mask()) {
+            operands_[rule] =
+                rule.is_tokens()
                     ? read_or_leave(rule.key, file, allowed, style, labels)
                     : rounded(io::read_reals(file, allowed, &workers_, style, &labels), file);
             take_labels(rule.labels, std::move(labels.rows));
@@ -324,8 +320,8 @@ private:
             const auto& shape = array.shape();
             return shape.size() < 2 ? std::size_t{0} : shape[shape.size() - 2];
         };
-        const std::size_t queries = rows(is_operator ? operands_.query : operands_.inputs),
-                          keys = rows(is_operator ? operands_.key : operands_.context);
+        const std::size_t queries = rows(is_operator ? operands_["query"] : operands_["inputs"]),
+                          keys = rows(is_operator ? operands_["key"] : operands_["context"]);
         if (request_.has("context_tokens"))
             check_count("context_tokens", request_.context_tokens, keys);
         const std::vector<std::string>& tokens = read_.tokens ? *read_.tokens : request_.tokens;
@@ -333,7 +329,7 @@ private:
         // keys.
         const bool has_context_tokens =
             !(read_.context_tokens ? *read_.context_tokens : request_.context_tokens).empty();
-        const bool names_new_keys = is_operator && operands_.past_key.dimension() != 0 &&
+        const bool names_new_keys = is_operator && operands_["past_key"].dimension() != 0 &&
                                     !has_context_tokens && tokens.size() == keys;
         if (names_new_keys) read_.context_tokens = tokens;
         if (!request_.has("tokens") || tokens.size() == queries) return;

@@ -14,37 +14,6 @@
 
 namespace attn::cli {
 
-/// The fields of a mask, the only operand that may be boolean.
-struct MaskFields {
-    Array<double> Operands::*values;
-    bool Operands::*is_boolean;
-};
-
-/// The axis that the labels in an operand's file name.
-enum class LabelsOf { none, queries, keys };
-
-/// An operand from a file of its own or from the request.
-struct OperandSpec {
-    const char* key;
-    Modes modes;
-    bool required;  ///< in a mode that starts from inputs or operands: without inputs
-    RealArray Operands::*reals;
-    const MaskFields* mask;  ///< instead of `reals`
-    std::size_t lowest_rank, highest_rank;
-    bool nonfinite;  ///< masks have infinities; masked keys and values may be anything
-    LabelsOf labels = LabelsOf::none;
-    std::vector<double> LinearSettings::*constants = nullptr;  ///< in place of the array
-
-    /// `projects`: the request has inputs, so that only a context is required.
-    bool is_required(bool projects) const {
-        return required && !(projects && (modes & in(Mode::cross)) == 0);
-    }
-};
-
-std::span<const OperandSpec> operand_rules();
-
-bool is_operand(std::string_view key, Mode mode);
-
 /// Takes booleans for a boolean mask, and asks for the kind of a mask of the numbers 0 and 1.
 class MaskKinds {
 public:
@@ -54,7 +23,7 @@ public:
         : request_(request), operands_(operands), layout_(layout) {}
 
     /// Stores a mask as an operand; `file` is null for a mask in the request.
-    void take(const OperandSpec& rule, io::NumberArray read, const io::InputFile* file = nullptr);
+    void take(const OperandRow& rule, io::NumberArray read, const io::InputFile* file = nullptr);
 
     /// Call this after all masks are taken. Errors: kind usage for a mask of 0 and 1 that neither
     /// mask_kind nor mask_true, where no other mask is boolean, takes for one or the other.
@@ -62,7 +31,7 @@ public:
 
 private:
     struct Taken {
-        const OperandSpec* rule;
+        const OperandRow* rule;
         std::string file;  // empty for a mask in the request
         bool is_0_or_1;
     };

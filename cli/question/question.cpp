@@ -170,9 +170,9 @@ void check_finite_rows(const Request& request, const Plan& plan, const Operands&
     };
     const bool has_context = row_of(plan.config.mode).context;
     for (const auto& [key, array] :
-         {std::pair("inputs", &operands.inputs), {"context", &operands.context}}) {
-        if (array == &operands.inputs && draws_inputs(request)) continue;  // no elements yet
-        const bool are_keys = !has_context || array == &operands.context;
+         {std::pair("inputs", &operands["inputs"]), {"context", &operands["context"]}}) {
+        if (array == &operands["inputs"] && draws_inputs(request)) continue;  // no elements yet
+        const bool are_keys = !has_context || array == &operands["context"];
         if (array->holds<float>())
             check(key, array->in<float>(), are_keys);
         else
@@ -190,7 +190,7 @@ Plan plan_of(Question& question, const PlanOptions& options) {
         check_array_names(options.emit ? *options.emit : request.settings.emit);
         const OperandShapes shapes = shapes_of(question.operands);
         if (!request.token_label.empty()) {
-            const Shape& rows = request.projects() ? shapes.inputs : shapes.query;
+            const Shape& rows = request.projects() ? shapes["inputs"] : shapes["query"];
             request.settings.token = token_labelled(request, rows[rows.size() - 2]);
             request.token_label.clear();
         }
@@ -219,7 +219,7 @@ PlannedQuestion with_cost(Question question, Plan plan) {
     cost.answer_memory += question.text_bytes;
     at_locations(question.request, [&] { require_memory(plan, cost); });
     if (draws_inputs(question.request) && plan.projects && !question.request.dry_run)
-        question.operands.inputs = draw_inputs(question.request, question.operands.token_ids);
+        question.operands["inputs"] = draw_inputs(question.request, question.operands.token_ids);
     return {std::move(question), std::move(plan), cost};
 }
 

@@ -253,7 +253,7 @@ void take_question(Request& request, Input& input) {
             refuse_rounded(request, file.place, array);
         request.locations[key] = Location(file.place + ":" + array);
     };
-    for (const OperandShapeRow& row : operand_shape_rows) {
+    for (const OperandRow& row : operand_rows) {
         const std::string key = row.key;
         const bool is_source = key == "inputs" || key == "query" || key == "key" || key == "value";
         if (!operands.contains(key) || request.keeps_flag(key) || (is_source && is_from_settings))

@@ -57,10 +57,10 @@ public:
         add_conditions();
         add_sizes();
         add_numbers();
-        for (const char* name :
-             {"W_query", "b_query", "W_key", "b_key", "W_value", "b_value", "W_out", "b_out",
-              "norm_bias", "query_norm_bias", "key_norm_bias", "decay", "beta", "past_state"})
+        for (const char* name : {"W_query", "b_query", "W_key", "b_key", "W_value", "b_value",
+                                 "W_out", "b_out", "norm_bias", "query_norm_bias", "key_norm_bias"})
             add({{name, p.has(name)}});
+        for (const OperandRow& row : operand_rows) add({{row.key, p.has(row.key)}});
         for (const auto* norm : {&p.input_norm, &p.query_norm, &p.key_norm})
             if (*norm) add_norm(**norm);
         p.for_each_array([&](const ProgramArray& array) { add_array(array); });

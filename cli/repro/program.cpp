@@ -43,27 +43,13 @@ public:
             add_inputs();
         else
             add_heads_given();
-        for (const auto& [name, cached] :
-             {std::pair("past_key", &given_.past_key), {"past_value", &given_.past_value}})
-            if (cached->dimension() != 0) add_of_heads(name, *cached);
-        if (program_.is_linear()) add_gates();
-        for (const auto& [name, mask, is_boolean] :
-             {std::tuple("mask", &given_.mask, given_.mask_is_boolean),
-              {"key_padding_mask", &given_.key_padding_mask, given_.key_padding_mask_is_boolean}})
-            if (mask->dimension() != 0) add_mask(name, *mask, is_boolean);
+        for (const OperandRow& row : operand_rows)
+            if (!row.is_tokens()) add_of_heads(row);
         if (plan().config.dropout != 0) add_dropout();
     }
 
 private:
     const Plan& plan() const { return program_.plan; }
-
-    std::vector<double> rounded(const RealArray& array) const {
-        RealArray copy = array;
-        return for_dtype(plan().config.dtype, [&]<class T>(T) {
-            const Array<T> numbers = copy.take<T>();
-            return std::vector<double>(numbers.begin(), numbers.end());
-        });
-    }
 
     void add(std::string name, Axes full, const std::vector<bool>& shown,
              std::vector<double> values, bool is_boolean = false) {
@@ -84,20 +70,34 @@ private:
     void add_matrix(const char* name, const RealArray& x) {
         const Axes& shape = x.shape();
         add(name, {plan().batch, shape[shape.size() - 2], shape.back()},
-            {program_.batched(), true, true}, rounded(x));
+            {program_.batched(), true, true}, rounded_doubles(x, plan().config.dtype));
     }
 
-    /// (batch, heads, rows, columns), in any rank that the plan admits.
-    void add_of_heads(const char* name, const RealArray& x) {
-        std::vector<double> values = rounded(x);
-        const std::size_t rows = x.shape(x.dimension() - 2), columns = x.shape(x.dimension() - 1),
-                          heads = values.size() / (plan().batch * rows * columns);
-        add_of_heads(name, {plan().batch, heads, rows, columns}, std::move(values));
+    /// In any rank that the plan admits. Keys past a mask's last column are excluded by the lengths
+    /// anyway.
+    void add_of_heads(const OperandRow& row) {
+        std::optional<OperandNumbers> numbers = numbers_of_operand(plan(), given_, row);
+        if (!numbers) return;
+        auto& [shape, values, is_boolean] = *numbers;
+        if (row.is_mask()) {
+            if (shape[3] != 1) widen(values, shape[3], plan().kv_len);
+            (is_boolean ? program_.boolean_masks : program_.additive_masks).emplace_back(row.key);
+        }
+        add_of_heads(row.key, {shape.begin(), shape.end()}, std::move(values), is_boolean);
+    }
+
+    /// Adds columns of zeros.
+    static void widen(std::vector<double>& values, std::size_t& columns, std::size_t wanted) {
+        std::vector<double> wide(values.size() / columns * wanted);
+        for (std::size_t i = 0; i < values.size(); ++i)
+            wide[i / columns * wanted + i % columns] = values[i];
+        values = std::move(wide);
+        columns = wanted;
     }
 
     void add_inputs() {
-        add_matrix("inputs", given_.inputs);
-        if (given_.context.dimension() != 0) add_matrix("context", given_.context);
+        add_matrix("inputs", given_["inputs"]);
+        if (given_["context"].dimension() != 0) add_matrix("context", given_["context"]);
         if (given_.norm) add_norm(program_.input_norm, *given_.norm, "norm", false);
         const bool grouped = plan().independent_heads();
         for (const NamedArray& array : result_.arrays) {
@@ -131,73 +131,9 @@ private:
     }
 
     void add_heads_given() {
-        for (const auto& [name, x] :
-             {std::pair("query", &given_.query), {"key", &given_.key}, {"value", &given_.value}})
-            plan().packed ? add_matrix(name, *x) : add_of_heads(name, *x);
-    }
-
-    /// Decay and beta as (batch, kv_heads, tokens, columns): constants are repeated.
-    void add_gates() {
-        const LinearSettings& settings = plan().config;
-        if (has_decay(*settings.rule)) add_gate("decay", given_.decay, settings.decay);
-        if (has_beta(*settings.rule)) add_gate("beta", given_.beta, settings.beta);
-        if (given_.past_state.dimension() == 0) return;
-        add_of_heads("past_state", {plan().batch, plan().kv_heads, plan().d_k, plan().d_v},
-                     rounded(given_.past_state));
-    }
-
-    void add_gate(const char* name, const RealArray& array, const std::vector<double>& constants) {
-        const std::size_t batch = plan().batch, heads = plan().kv_heads, tokens = plan().q_len;
-        const std::vector<double> given = rounded(array);
-        const bool in_columns = plan().projects || plan().packed;
-        std::size_t columns = 1, of_token = heads;  // numbers of a token in the array
-        if (constants.empty()) {
-            of_token = given.size() / (batch * tokens);
-            columns = in_columns ? std::max<std::size_t>(of_token / heads, 1) : of_token / heads;
-        }
-        std::vector<double> values;
-        values.reserve(batch * heads * tokens * columns);
-        for (std::size_t b = 0; b < batch; ++b)
-            for (std::size_t h = 0; h < heads; ++h)
-                for (std::size_t t = 0; t < tokens; ++t)
-                    for (std::size_t i = 0; i < columns; ++i) {
-                        const std::size_t column = of_token == 1 ? 0 : h * columns + i;
-                        const std::size_t at = in_columns
-                                                   ? (b * tokens + t) * of_token + column
-                                                   : ((b * heads + h) * tokens + t) * columns + i;
-                        values.push_back(constants.empty() ? given[at]
-                                                           : rounded_number(constants, h));
-                    }
-        add_of_heads(name, {batch, heads, tokens, columns}, std::move(values));
-    }
-
-    double rounded_number(const std::vector<double>& constants, std::size_t head) const {
-        return row_of(plan().config.dtype).round(constants[constants.size() == 1 ? 0 : head]);
-    }
-
-    /// Right-aligned with (batch, heads, q_len, kv_len). Keys past its last column are excluded by
-    /// the lengths anyway.
-    void add_mask(const char* name, const Array<double>& mask, bool is_boolean) {
-        Axes full(4, 1);
-        if (std::string_view(name) == "mask") {
-            std::copy_backward(mask.shape().begin(), mask.shape().end(), full.end());
-        } else {
-            full[3] = mask.shape(mask.dimension() - 1);
-            full[0] = mask.size() / full[3];
-        }
-        const std::size_t columns = full[3], rows = mask.size() / columns;
-        const std::size_t wanted = columns == 1 ? 1 : plan().kv_len;
-        std::vector<double> values;
-        values.reserve(rows * wanted);
-        for (std::size_t row = 0; row < rows; ++row)
-            for (std::size_t k = 0; k < wanted; ++k) {
-                const double x = k < columns ? mask.data()[row * columns + k] : 0;
-                values.push_back(is_boolean ? (x != 0 ? 1 : 0)
-                                            : row_of(plan().config.dtype).round(x));
-            }
-        full[3] = wanted;
-        add_of_heads(name, full, std::move(values), is_boolean);
-        (is_boolean ? program_.boolean_masks : program_.additive_masks).emplace_back(name);
+        for (const OperandRow& row : operand_rows)
+            if (row.is_tokens() && given_[row].dimension() != 0)
+                plan().packed ? add_matrix(row.key, given_[row]) : add_of_heads(row);
     }
 
     /// Which weights dropout keeps.
@@ -217,8 +153,9 @@ private:
 };
 
 void check_finite(const ProgramArray& array) {
+    const auto row = std::ranges::find(operand_rows, array.name, &OperandRow::key);
     const bool may_be_minus_infinity =
-        array.name == "mask" || array.name == "key_padding_mask" || array.name == "decay";
+        array.name == "decay" || (row != operand_rows.end() && row->is_mask());
     for (std::size_t at = 0; at < array.values.size(); ++at) {
         const double x = array.values[at];
         if (std::isfinite(x) || (may_be_minus_infinity && x < 0)) continue;

@@ -12,6 +12,7 @@
 
 #include "core/base/number_type.hpp"
 #include "core/operator/choices.hpp"
+#include "core/plan/operand_table.hpp"
 
 namespace attn {
 
@@ -173,7 +174,7 @@ struct Conventions : ProjectionConvention {
     bool lengths_from_end = false;            ///< the last keys are the valid ones
     std::uint64_t first_key = 0;              ///< keys before it are excluded
     PaddingAxis padding = PaddingAxis::keys;  ///< others only where q_len == kv_len
-    std::array<MaskConvention, 2> masks;      ///< of mask and key_padding_mask
+    std::array<MaskConvention, mask_operands.size()> masks;
     bool mask_transposed = false;  ///< the mask's last two axes are swapped; they are equal
     bool mask_tiled = false;       ///< entry b, head h has the mask of entry (b heads + h) % batch
     Blocking blocking = Blocking::before;

@@ -63,7 +63,7 @@ void transpositions(Alternatives& to) {
         to.add("key reshaped to (d_k, tokens) without transposing",
                [](auto& c) { c.transposed[index_of(Tensor::key)] = true; });
     to.asked("as given", 1);
-    const auto& mask = problem.masks[0];
+    const auto& mask = problem.mask(0);
     if (mask && mask->shape[2] == mask->shape[3] && mask->shape[3] > 1)
         to.set("mask transposed", &Conventions::mask_transposed, true);
 }
@@ -259,8 +259,8 @@ void mask_methods(Alternatives& to) {
     to.asked(words[static_cast<std::size_t>(problem.asked.blocking)]);
     for (const Blocking blocking : {Blocking::before, Blocking::renormalize, Blocking::after})
         to.set(words[static_cast<std::size_t>(blocking)], &Conventions::blocking, blocking);
-    for (const std::size_t i : {0U, 1U}) {
-        const std::string name = i == 0 ? "mask " : "key_padding_mask ";
+    for (std::size_t i = 0; i < mask_operands.size(); ++i) {
+        const std::string name = mask_operands[i]->key + std::string(" ");
         const auto use = [&](const char* said, MaskUse as) {
             to.add(name + said, [=](auto& c) { c.masks[i].use = as; });
         };
@@ -269,19 +269,19 @@ void mask_methods(Alternatives& to) {
             use("added to the scores as 0 and 1", MaskUse::added);
             use("times the scores, as 0 and 1", MaskUse::multiplied);
             use("ignored", MaskUse::ignored);
-        } else if (problem.masks[i]) {
+        } else if (problem.mask(i)) {
             use("ignored", MaskUse::ignored);
             to.add(name + "added twice", [=](auto& c) { c.masks[i].factor = 2; });
         }
     }
     to.asked("mask of each entry for all its heads", 3);
-    if (problem.masks[0] && problem.masks[0]->shape[0] == plan.batch && plan.batch > 1 &&
+    if (problem.mask(0) && problem.mask(0)->shape[0] == plan.batch && plan.batch > 1 &&
         plan.heads > 1)
         to.set("masks tiled over entries and heads", &Conventions::mask_tiled, true);
 }
 
 std::string method_flag(const Problem& problem, const Conventions& found) {
-    for (const std::size_t i : {0U, 1U}) {
+    for (std::size_t i = 0; i < mask_operands.size(); ++i) {
         const auto& [use, keeps, factor] = found.masks[i];
         if (factor != 1 || (use != MaskUse::blocks && use != problem.asked.masks[i].use)) return "";
     }

@@ -6,11 +6,11 @@ namespace attn {
 namespace {
 
 std::string of_mask(std::size_t which, std::string_view words) {
-    return (which == 0 ? "mask " : "key_padding_mask ") + std::string(words);
+    return concat(mask_operands[which]->key, " ", words);
 }
 
 void mask_polarities(Alternatives& to) {
-    for (const std::size_t i : {0U, 1U}) {
+    for (std::size_t i = 0; i < mask_operands.size(); ++i) {
         if (has_mask(to.problem, i, true)) {
             const bool keeps = to.problem.asked.masks[i].nonzero_keeps;
             to.asked(keeps ? "keep" : "drop", i);
@@ -28,12 +28,12 @@ void mask_polarities(Alternatives& to) {
 
 /// With --mask-true, attn reads masks of numbers as boolean ones if none has boolean type.
 std::string polarity_flag(const Problem& problem, const Conventions& found) {
-    const bool has_boolean = has_mask(problem, 0, true) || has_mask(problem, 1, true);
+    const bool has_boolean = has_boolean_mask(problem.plan.operands);
     bool keep = true, drop = true;
-    for (const std::size_t i : {0U, 1U}) {
-        if (!problem.masks[i]) continue;
-        const std::vector<double>& mask = problem.masks[i]->values;
-        const bool is_boolean = problem.masks[i]->is_boolean;
+    for (std::size_t i = 0; i < mask_operands.size(); ++i) {
+        if (!problem.mask(i)) continue;
+        const std::vector<double>& mask = problem.mask(i)->values;
+        const bool is_boolean = problem.mask(i)->is_boolean;
         const bool is_read =
             is_boolean || (!has_boolean && std::all_of(mask.begin(), mask.end(),
                                                        [](double x) { return x == 0 || x == 1; }));

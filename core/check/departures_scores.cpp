@@ -219,7 +219,7 @@ void valid_keys(Alternatives& to) {
     to.asked(asked, 2);
     to.set("without the cached keys", &Conventions::first_key, plan.past_len);
     if (plan.kv_len > 1) to.set("without the first key", &Conventions::first_key, 1, 2);
-    if (plan.q_len != plan.kv_len || !(has_lengths || problem.masks[1])) return;
+    if (plan.q_len != plan.kv_len || !(has_lengths || problem.mask(1))) return;
     to.asked("padding of keys", 3);
     to.set("padding of queries", &Conventions::padding, PaddingAxis::queries);
     to.set("padding of keys and queries", &Conventions::padding, PaddingAxis::both);

@@ -97,7 +97,8 @@ void Candidate::fill_head(ArrayId array, const RowPlace& at) {
     if (array == "queries") return answer_row(as_stored().query_of(at));
     const Tensor slot = array == "keys" || array == "present_key" ? Tensor::key : Tensor::value;
     const bool has_cached = array == "present_key" || array == "present_value";
-    const std::size_t cached = problem_.past_key.empty() || has_cached ? 0 : plan_.past_len;
+    const std::size_t cached =
+        problem_.numbers("past_key").empty() || has_cached ? 0 : plan_.past_len;
     answer_row(as_stored().joined(slot, at.batch, at.head).part(cached + at.row));
 }
 
@@ -148,7 +149,8 @@ RowsView Candidate::query_of(const RowPlace& at) {
 
 RowsView Candidate::joined(Tensor slot, std::size_t batch, std::size_t kv_head) {
     const bool is_key = slot == Tensor::key;
-    const std::vector<double>& past = is_key ? problem_.past_key : problem_.past_value;
+    const std::span<const double> past =
+        problem_.numbers(is_key ? OperandId("past_key") : OperandId("past_value"));
     const int times = is_key ? c_.rope.key_times : c_.rope.value_times;
     const bool rotates = c_.rope.pairs && times != 0;
     if (past.empty() && !rotates && !rounds_projected_) return unrotated(slot, batch, kv_head);

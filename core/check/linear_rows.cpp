@@ -18,14 +18,16 @@ namespace {
 
 /// The gates of a key head.
 struct HeadGates {
-    const double *log_decay = nullptr, *beta = nullptr;
+    const double *log_decay = nullptr, *beta = nullptr;  ///< g, (tokens, columns); (tokens)
     std::size_t columns = 1;
 
     HeadGates(const Problem& problem, std::size_t index, std::size_t tokens) {
-        const RecurrenceNumbers& r = problem.recurrence;
-        columns = r.decay_columns;
-        if (!r.log_decay.empty()) log_decay = r.log_decay.data() + index * tokens * columns;
-        if (!r.beta.empty()) beta = r.beta.data() + index * tokens;
+        if (const auto& given = problem.operands["decay"]) {
+            columns = given->shape[3];
+            log_decay = given->values.data() + index * tokens * columns;
+        }
+        if (const auto& given = problem.operands["beta"])
+            beta = given->values.data() + index * tokens;
     }
     double decay(std::size_t t, std::size_t i) const {
         if (log_decay == nullptr) return 1;
@@ -71,7 +73,7 @@ const Candidate::LinearHead& Candidate::linear_head(std::size_t batch, std::size
         const std::size_t d_v = values.columns, size = keys.columns * d_v;
         head->state.assign(size, 0);
         head->error.assign(d_v, 0);
-        const std::vector<double>& past = problem_.recurrence.past_state;
+        const std::span<const double> past = problem_.numbers("past_state");
         if (!past.empty()) std::copy_n(past.data() + index * size, size, head->state.data());
         for (std::size_t i = 0; i < size && with_errors_; ++i)
             head->error[i % d_v] =
@@ -298,10 +300,11 @@ void Candidate::add_noise_of_states(const QueryRow& q, double* variance) {
     std::shared_ptr<NoisyState>& made = noisy_states_[index];
     if (!made || made->done > token + 1) {
         made = std::make_shared<NoisyState>();
-        made->columns = problem_.recurrence.decay_columns;
+        const auto& decay = problem_.operands["decay"];
+        made->columns = decay ? decay->shape[3] : 1;
         made->stride = projects_out() ? 1 : std::max<std::size_t>(1, all / enough_columns);
         made->first = index % made->stride;
-        const std::vector<double>& past = problem_.recurrence.past_state;
+        const std::span<const double> past = problem_.numbers("past_state");
         const std::vector<double> zeros(all, 0);
         for (std::size_t i = 0; i < d_k; ++i)
             for (const double x : made->taken(

@@ -180,7 +180,7 @@ NoisyRow Candidate::noisy_scores(const QueryRow& q) const {
             squares += square_of_half(type, bias) + square(slope) * square_of_half(type, distance) +
                        square_of_half(type, x);
         }
-        for (std::size_t i = 0; i < problem_.masks.size(); ++i) {
+        for (std::size_t i = 0; i < c_.masks.size(); ++i) {
             const double added = added_by_mask(q, i, k);
             if (added == 0) continue;
             x += added;

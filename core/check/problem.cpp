@@ -10,15 +10,6 @@
 namespace attn {
 namespace {
 
-std::vector<double> rounded_doubles(const RealArray& array, NumberType dtype) {
-    if (array.dimension() == 0) return {};
-    RealArray copy = array;
-    Array<double> numbers = copy.take<double>();
-    std::vector<double> rounded(numbers.size());
-    std::transform(numbers.begin(), numbers.end(), rounded.begin(), row_of(dtype).round);
-    return rounded;
-}
-
 /// A matrix or a batch of matrices as rows.
 Numbers rows_of_operand(const RealArray& array, NumberType dtype) {
     Numbers numbers;
@@ -67,7 +58,7 @@ void take_weights(Problem& problem, const AnyLayerWeights& weights) {
 void take_sources(Problem& problem, const Operands& operands) {
     const Plan& plan = problem.plan;
     if (plan.projects) {
-        problem.inputs = rows_of_operand(operands.inputs, plan.config.dtype);
+        problem.inputs = rows_of_operand(operands["inputs"], plan.config.dtype);
         problem.input_norm = operands.norm;
         Numbers& x = problem.source[0];
         x = problem.inputs;
@@ -75,66 +66,19 @@ void take_sources(Problem& problem, const Operands& operands) {
             normalise(*operands.norm,
                       std::span<double>(x.value.data() + row * x.columns, x.columns));
         problem.source[1] = row_of(plan.config.mode).context
-                                ? rows_of_operand(operands.context, plan.config.dtype)
+                                ? rows_of_operand(operands["context"], plan.config.dtype)
                                 : x;
         problem.source[2] = problem.source[1];
         if (plan.independent_heads()) problem.heads_in = HeadsIn::copies;
         return;
     }
-    const RealArray* const three[] = {&operands.query, &operands.key, &operands.value};
+    const RealArray* const three[] = {&operands["query"], &operands["key"], &operands["value"]};
     if (!plan.packed) problem.heads_in = HeadsIn::axis;
     for (std::size_t i = 0; i < 3; ++i)
         problem.source[i] = plan.packed ? rows_of_operand(*three[i], plan.config.dtype)
                                         : heads_side_by_side(*three[i], plan.batch,
                                                              i == 0 ? plan.heads : plan.kv_heads,
                                                              plan.config.dtype);
-}
-
-/// Additive masks are rounded to the type: those below its range block keys. Boolean ones become 0
-/// and 1.
-MaskNumbers numbers_of_mask(const Array<double>& mask, bool is_boolean, bool of_keys,
-                            NumberType dtype) {
-    MaskNumbers numbers{{1, 1, 1, 1}, {mask.begin(), mask.end()}, is_boolean};
-    for (double& x : numbers.values) x = is_boolean ? (x != 0 ? 1 : 0) : row_of(dtype).round(x);
-    if (of_keys) {
-        const std::size_t keys = mask.shape().back();
-        numbers.shape = {mask.size() / std::max<std::size_t>(keys, 1), 1, 1, keys};
-    } else {
-        std::copy_backward(mask.shape().begin(), mask.shape().end(), numbers.shape.end());
-    }
-    return numbers;
-}
-
-/// A gate of linear attention as (batch, kv_heads, tokens, columns of a head).
-std::vector<double> gate_of_problem(const Plan& plan, const RealArray& array,
-                                    const std::vector<double>& constants, std::size_t& columns) {
-    const std::size_t heads = plan.kv_heads, tokens = plan.q_len;
-    std::vector<double> gate;
-    columns = 1;
-    if (!constants.empty()) {
-        for (std::size_t i = 0; i < plan.batch * heads; ++i)
-            gate.insert(
-                gate.end(), tokens,
-                row_of(plan.config.dtype).round(constants[constants.size() == 1 ? 0 : i % heads]));
-        return gate;
-    }
-    std::vector<double> given = rounded_doubles(array, plan.config.dtype);
-    if (given.empty()) return gate;
-    if (!plan.projects && !plan.packed) {  // heads are an axis
-        columns = given.size() / (plan.batch * heads * tokens);
-        return given;
-    }
-    const std::size_t width = given.size() / (plan.batch * tokens);
-    const bool is_shared = width == 1;
-    if (!is_shared) columns = width / heads;
-    for (std::size_t b = 0; b < plan.batch; ++b)
-        for (std::size_t h = 0; h < heads; ++h)
-            for (std::size_t t = 0; t < tokens; ++t) {
-                const double* const row = given.data() + (b * tokens + t) * width;
-                const double* const first = row + (is_shared ? 0 : h * columns);
-                gate.insert(gate.end(), first, first + columns);
-            }
-    return gate;
 }
 
 Conventions conventions_of(const Problem& problem) {
@@ -191,26 +135,12 @@ bool Problem::fits(const Conventions& c) const {
 }
 
 Problem make_problem(const Plan& plan, const Operands& operands, const Result& result) {
-    const NumberType dtype = plan.config.dtype;
     Problem problem;
     problem.plan = plan;
     if (result.weights) take_weights(problem, *result.weights);
     take_sources(problem, operands);
-    problem.past_key = rounded_doubles(operands.past_key, dtype);
-    problem.past_value = rounded_doubles(operands.past_value, dtype);
-    if (operands.mask.dimension() != 0)
-        problem.masks[0] = numbers_of_mask(operands.mask, operands.mask_is_boolean, false, dtype);
-    if (operands.key_padding_mask.dimension() != 0)
-        problem.masks[1] = numbers_of_mask(operands.key_padding_mask,
-                                           operands.key_padding_mask_is_boolean, true, dtype);
-    if (plan.config.rule) {
-        RecurrenceNumbers& taken = problem.recurrence;
-        std::size_t one = 1;
-        taken.log_decay =
-            gate_of_problem(plan, operands.decay, plan.config.decay, taken.decay_columns);
-        taken.beta = gate_of_problem(plan, operands.beta, plan.config.beta, one);
-        taken.past_state = rounded_doubles(operands.past_state, dtype);
-    }
+    for (const OperandRow& row : operand_rows)
+        if (!row.is_tokens()) problem.operands[row] = numbers_of_operand(plan, operands, row);
     if (const double p = plan.config.dropout; p != 0) {
         problem.kept_weight = 1 / (1 - p);
         std::visit(

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <algorithm>
+#include <optional>
+#include <span>
 
 #include "core/base/thread_pool.hpp"
 #include "core/check/conventions.hpp"
@@ -39,21 +41,6 @@ struct ProjectionNumbers {
     std::vector<double> weight, bias;
 };
 
-/// A mask that is an operand, which broadcasts to (batch, heads, q_len, kv_len).
-struct MaskNumbers {
-    std::array<std::size_t, 4> shape;
-    std::vector<double> values;  ///< to be added, or 0 for false and 1 for true
-    bool is_boolean = false;
-};
-
-/// What linear attention takes besides; numbers that are absent are empty.
-struct RecurrenceNumbers {
-    std::size_t decay_columns = 1;   ///< 1 or d_k
-    std::vector<double> log_decay;   ///< g: (batch, kv_heads, kv_len, decay_columns)
-    std::vector<double> beta;        ///< (batch, kv_heads, kv_len)
-    std::vector<double> past_state;  ///< (batch, kv_heads, d_k, d_v)
-};
-
 /// How the heads of a source that is not projected lie in memory.
 enum class HeadsIn {
     columns,  ///< (batch, tokens, heads * d)
@@ -72,14 +59,20 @@ struct Problem {
     HeadsIn heads_in = HeadsIn::columns;
     PerTensor<std::optional<ProjectionNumbers>> projection;
     std::optional<InputNorm> input_norm, query_norm, key_norm;
-    std::vector<double> past_key, past_value;         ///< (batch, kv_heads, past_len, d); or empty
-    std::array<std::optional<MaskNumbers>, 2> masks;  ///< mask and key_padding_mask
-    RecurrenceNumbers recurrence;
+    ByOperand<std::optional<OperandNumbers>> operands;  ///< caches, gates and masks
     std::vector<double> dropout_kept;  ///< 0 and 1, (batch, heads, rows, kv_len); or empty
     double kept_weight = 1;            ///< 1 / (1 - p)
 
     Conventions asked;  ///< the question's own
 
+    /// Empty where the operand is absent.
+    std::span<const double> numbers(OperandId operand) const {
+        return operands[operand] ? operands[operand]->values : std::span<const double>();
+    }
+    /// The mask of `mask_operands`, if it is given.
+    const std::optional<OperandNumbers>& mask(std::size_t which) const {
+        return operands[*mask_operands[which]];
+    }
     std::size_t head_count(Tensor tensor) const {
         return tensor == Tensor::query ? plan.heads : plan.kv_heads;
     }
@@ -91,9 +84,9 @@ struct Problem {
     bool fits(const Conventions& conventions) const;
 };
 
-/// Whether the mask (0) or the key padding mask (1) is given as a boolean one, or an additive one.
+/// Whether the mask of `mask_operands` is given as a boolean one, or an additive one.
 inline bool has_mask(const Problem& problem, std::size_t which, bool is_boolean) {
-    return problem.masks[which] && problem.masks[which]->is_boolean == is_boolean;
+    return problem.mask(which) && problem.mask(which)->is_boolean == is_boolean;
 }
 
 /// `operands` are those that the plan was made for, complete: they are rounded to its type first.

@@ -77,7 +77,7 @@ void forget_unused_band(const Problem& problem, ArrayId array, Conventions& c) {
         c.kv_lengths.clear();
     if (!c.kv_lengths.empty()) return;
     c.lengths_from_end = false;
-    if (!problem.masks[1]) c.padding = PaddingAxis::keys;
+    if (!problem.mask(1)) c.padding = PaddingAxis::keys;
 }
 
 void forget_unused_steps(const Problem& problem, Conventions& c) {
@@ -104,9 +104,9 @@ bool excludes_keys(const Problem& problem, const Conventions& c) {
     if (c.band.causal || c.band.left >= 0 || c.band.right >= 0 || !c.kv_lengths.empty() ||
         c.first_key != 0)
         return true;
-    for (std::size_t i = 0; i < problem.masks.size(); ++i) {
-        if (!problem.masks[i]) continue;
-        const std::vector<double>& mask = problem.masks[i]->values;
+    for (std::size_t i = 0; i < c.masks.size(); ++i) {
+        if (!problem.mask(i)) continue;
+        const std::vector<double>& mask = problem.mask(i)->values;
         const MaskUse use = c.masks[i].use;
         if (use == MaskUse::blocks ||
             (use == MaskUse::added &&

@@ -14,7 +14,7 @@ struct Candidate::MaskRow {
 };
 
 Candidate::MaskRow Candidate::mask_row(const QueryRow& q, std::size_t which) const {
-    const MaskNumbers& mask = *problem_.masks[which];
+    const OperandNumbers& mask = *problem_.mask(which);
     const bool is_transposed = c_.mask_transposed && which == 0;
     const std::size_t query = plan_.first_query + q.at.row;
     const std::size_t batch = c_.mask_tiled && which == 0
@@ -63,10 +63,10 @@ void Candidate::find_allowed(QueryRow& q) {
         if (pads_queries && (query < first || query >= first + length)) block_unless(0, 0);
     }
     std::vector<char> by_added;  // empty: all
-    for (std::size_t i = 0; i < problem_.masks.size(); ++i) {
+    for (std::size_t i = 0; i < c_.masks.size(); ++i) {
         const MaskConvention& mask = c_.masks[i];
         const bool is_added = mask.use == MaskUse::added;
-        if (!problem_.masks[i] || (!is_added && mask.use != MaskUse::blocks)) continue;
+        if (!problem_.mask(i) || (!is_added && mask.use != MaskUse::blocks)) continue;
         if (is_added && by_added.empty()) by_added.assign(keys, 1);
         const MaskRow row = mask_row(q, i);
         const auto allows = [&](std::size_t k) {
@@ -224,16 +224,16 @@ void Candidate::add_alibi(const QueryRow& q, KeyNumbers& x) const {
 }
 
 double Candidate::added_by_mask(const QueryRow& q, std::size_t which, std::size_t key) const {
-    if (!problem_.masks[which] || c_.masks[which].use != MaskUse::added) return 0;
+    if (!problem_.mask(which) || c_.masks[which].use != MaskUse::added) return 0;
     const MaskRow row = mask_row(q, which);
     return key < row.end ? c_.masks[which].factor * row.at(key) : 0;
 }
 
 void Candidate::add_masks(const QueryRow& q, KeyNumbers& x) const {
-    for (std::size_t i = 0; i < problem_.masks.size(); ++i) {
+    for (std::size_t i = 0; i < c_.masks.size(); ++i) {
         const MaskConvention& mask = c_.masks[i];
         const bool is_added = mask.use == MaskUse::added;
-        if (!problem_.masks[i] || (!is_added && mask.use != MaskUse::multiplied)) continue;
+        if (!problem_.mask(i) || (!is_added && mask.use != MaskUse::multiplied)) continue;
         const MaskRow row = mask_row(q, i);
         for (std::size_t k = 0; k < std::min(x.value.size(), row.end); ++k) {
             if (is_added) {

@@ -105,22 +105,23 @@ void keep_token_ids(const Plan& plan, const Operands& operands, Recorder& record
 /// The operands as they are given, from which the question can be asked again.
 template <class T>
 void keep_operands(const Plan& plan, const Operands& operands, Recorder& recorder) {
-    const auto keep = [&](std::string_view name, const auto& values) {
-        const std::optional<ArrayId> array = find_array(name);
-        if (!array || !array->row().is_operand() || !recorder.records(*array)) return;
-        RealArray copy(values);
-        recorder.keep_as_is(*array, copy.take<T>(), plan.axes_of(*array));
-    };
-    for (const RealOperandRow& row : real_operand_rows) keep(row.key, operands.*row.reals);
-    keep("attn_mask", operands.mask);
-    keep("key_padding_mask", operands.key_padding_mask);
+    for (const OperandRow& row : operand_rows) {
+        const std::optional<ArrayId> array = find_array(row.array);
+        if (!array || !array->row().is_operand() || !recorder.records(*array)) continue;
+        RealArray copy = operands[row];
+        const std::vector<std::string_view> axes = plan.axes_of(*array);
+        if (row.is_mask())
+            recorder.keep_as_is(*array, copy.take<double>(), axes);
+        else
+            recorder.keep_as_is(*array, copy.take<T>(), axes);
+    }
 }
 
 /// Queries, keys and values of the tokens, which are freed. A context may have the used rows alone.
 template <class T>
 AttentionCall<T> project_tokens(const Stages<T>& stages, Operands& operands,
                                 const LayerWeights<T>* weights) {
-    Tensor3<T> x = as_batch(operands.inputs.take<T>());
+    Tensor3<T> x = as_batch(operands["inputs"].take<T>());
     stages.recorder.record("inputs", x);
     x = stages.norm(operands.norm, std::move(x));
     const KeyRange used = stages.plan.new_keys();
@@ -130,7 +131,7 @@ AttentionCall<T> project_tokens(const Stages<T>& stages, Operands& operands,
         return stages.project(weights, x, sliced(source, 1, used.first, count));
     };
     if (!row_of(stages.plan.config.mode).context) return project_keys_of(x);
-    return project_keys_of(as_batch(operands.context.take<T>()));
+    return project_keys_of(as_batch(operands["context"].take<T>()));
 }
 
 /// The call of the plan's queries and keys, from operands that are freed after their last use.
@@ -139,14 +140,10 @@ template <class T>
 AttentionCall<T> make_call(const Stages<T>& stages, Operands& operands, LayerParts<T>& parts) {
     const Plan& plan = stages.plan;
     const LayerWeights<T>* const weights = parts.weights.get();
-    AttentionCall<T> call = plan.projects
-                                ? project_tokens(stages, operands, weights)
-                                : stages.split(operands.query.take<T>(), operands.key.take<T>(),
-                                               operands.value.take<T>());
-    stages.rotate_and_append(call, operands.past_key.take<T>(), operands.past_value.take<T>());
-    if (plan.config.rule)
-        call.recurrence = stages.gates(operands.decay.take<T>(), operands.beta.take<T>(),
-                                       operands.past_state.take<T>());
+    AttentionCall<T> call =
+        plan.projects ? project_tokens(stages, operands, weights) : stages.split(operands);
+    stages.rotate_and_append(call, operands);
+    if (plan.config.rule) call.recurrence = stages.recurrence(operands);
     AttentionCall<T> whole = std::move(parts.call);
     whole.query = std::move(call.query);
     whole.key = std::move(call.key);
@@ -223,8 +220,7 @@ Result result_of_rows(const Plan& plan, KeyPart part, ThreadPool& pool) {
 
 Mask mask_of(const Plan& plan, const Operands& operands) {
     Operands masks;  // which are consumed
-    masks.mask = operands.mask;
-    masks.key_padding_mask = operands.key_padding_mask;
+    for (const OperandRow* const mask : mask_operands) masks[*mask] = operands[*mask];
     Masks all = take_masks(plan, masks);
     for (Broadcast& bias : all.biases) all.rules.add(BroadcastRule(std::move(bias)));
     return std::move(all.rules);

@@ -7,37 +7,31 @@
 namespace attn {
 namespace {
 
-/// Broadcasts to (batch, heads, q_len, kv_len) as `values` do; (batch, kv_len) and (kv_len) apply
-/// to keys, for all heads and queries.
-Array<double> as_mask(Array<double> values, bool of_keys) {
-    if (!of_keys) return values;
-    const std::size_t keys = values.shape(values.dimension() - 1);
-    values.reshape({values.size() / keys, std::size_t{1}, std::size_t{1}, keys});
-    return values;
-}
+template <std::size_t which>
+constexpr OperandId mask_operand = *mask_operands[which];
 
-template <Shape OperandShapes::*shape>
-bool has_operand(const Plan& plan) {
-    return !(plan.operands.*shape).empty();
-}
-
-template <Array<double> Operands::*mask, bool OperandShapes::*is_boolean, bool of_keys>
-void add_operand(Masks& masks, const MaskRow& row, const Plan& plan, Operands& operands) {
-    if ((operands.*mask).dimension() == 0) return;
-    Array<double> values = as_mask(std::move(operands.*mask), of_keys);
-    if (plan.operands.*is_boolean)
-        masks.rules.add(BroadcastRule(std::move(values), plan.keeps_true()), row.allowed);
-    else
-        masks.biases.emplace_back(std::move(values), 0);
+template <std::size_t which>
+constexpr MaskRow row_of_operand(ArrayId allowed) {
+    return {mask_operands[which]->key, allowed,
+            [](const Plan& plan) { return !plan.operands[mask_operand<which>].empty(); },
+            [](Masks& masks, const MaskRow& row, const Plan& plan, Operands& operands) {
+                constexpr OperandId mask = mask_operand<which>;
+                if (operands[mask].dimension() == 0) return;
+                Array<double> values = operands[mask].take<double>();
+                const std::array shape = full_shape(mask, values.shape());
+                values.reshape({shape.begin(), shape.end()});
+                if (plan.operands.is_boolean[mask])
+                    masks.rules.add(BroadcastRule(std::move(values), plan.keeps_true()),
+                                    row.allowed);
+                else
+                    masks.biases.emplace_back(std::move(values), 0);
+            }};
 }
 
 // Rules are applied in this order.
 constexpr MaskRow all_mask_rows[] = {
-    {"mask", "allowed_by_mask", has_operand<&OperandShapes::mask>,
-     add_operand<&Operands::mask, &OperandShapes::mask_is_boolean, false>},
-    {"key_padding_mask", "allowed_by_key_padding_mask",
-     has_operand<&OperandShapes::key_padding_mask>,
-     add_operand<&Operands::key_padding_mask, &OperandShapes::key_padding_mask_is_boolean, true>},
+    row_of_operand<0>("allowed_by_mask"),
+    row_of_operand<1>("allowed_by_key_padding_mask"),
     {"causal", "allowed_by_causal", [](const Plan& plan) { return *plan.config.causal; },
      [](Masks& masks, const MaskRow& row, const Plan& plan, Operands&) {
          masks.rules.add(BandRule(-1, 0, plan.offset), row.allowed);
@@ -75,9 +69,8 @@ Mask settings_mask(const Plan& plan) {
 
 std::vector<std::string> additive_masks(const OperandShapes& operands) {
     std::vector<std::string> keys;
-    for (const MaskOperandRow& mask : mask_operand_rows)
-        if (!(operands.*mask.shape).empty() && !(operands.*mask.is_boolean))
-            keys.emplace_back(mask.key);
+    for (const OperandRow* const mask : mask_operands)
+        if (!operands[*mask].empty() && !operands.is_boolean[*mask]) keys.emplace_back(mask->key);
     return keys;
 }
 

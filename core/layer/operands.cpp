@@ -1,6 +1,10 @@
 #include "core/layer/operands.hpp"
 
+#include <algorithm>
 #include <utility>
+
+#include "core/base/layout.hpp"
+#include "core/plan/plan.hpp"
 
 namespace attn {
 namespace {
@@ -27,16 +31,73 @@ AnyLayerWeights allocated_weights(const WeightShapes& s) {
     return std::make_shared<const LayerWeights<T>>(std::move(weights));
 }
 
+/// A gate's constants, of all key heads or one for each: (batch, kv_heads, tokens, 1).
+OperandNumbers constant_gate(const Plan& plan, const std::vector<double>& constants) {
+    OperandNumbers gate{{plan.batch, plan.kv_heads, plan.q_len, 1}, {}};
+    for (std::size_t i = 0; i < plan.batch * plan.kv_heads; ++i)
+        gate.values.insert(gate.values.end(), plan.q_len,
+                           row_of(plan.config.dtype)
+                               .round(constants[constants.size() == 1 ? 0 : i % plan.kv_heads]));
+    return gate;
+}
+
+/// A gate as (batch, kv_heads, tokens, columns of a head), from heads that are an axis, or next to
+/// each other in the columns of a token, or share one column.
+void spread_gate(const Plan& plan, OperandNumbers& gate) {
+    const std::size_t heads = plan.kv_heads, tokens = plan.q_len;
+    const bool in_columns = plan.projects || plan.packed;
+    const std::size_t width =
+        gate.values.size() / std::max<std::size_t>(plan.batch * tokens, 1);  // of a token
+    const std::size_t columns = std::max<std::size_t>(width / heads, 1);
+    gate.shape = {plan.batch, heads, tokens, columns};
+    if (!in_columns) return;
+    std::vector<double> given = std::move(gate.values);
+    gate.values.resize(plan.batch * heads * tokens * columns);
+    if (width == heads * columns)
+        return copy_swapped(given.data(), {plan.batch, tokens, heads, columns}, gate.values.data());
+    for (std::size_t i = 0; i < plan.batch * heads; ++i)
+        std::copy_n(given.data() + i / heads * tokens, tokens, gate.values.data() + i * tokens);
+}
+
 }  // namespace
+
+std::vector<double> rounded_doubles(const RealArray& array, NumberType dtype) {
+    if (array.dimension() == 0) return {};
+    RealArray copy = array;
+    Array<double> numbers = copy.take<double>();
+    std::vector<double> rounded(numbers.size());
+    std::transform(numbers.begin(), numbers.end(), rounded.begin(), row_of(dtype).round);
+    return rounded;
+}
+
+std::optional<OperandNumbers> numbers_of_operand(const Plan& plan, const Operands& operands,
+                                                 OperandId operand) {
+    const OperandRow& row = operand.row();
+    const RealArray& array = operands[operand];
+    if (row.kind == OperandKind::gate && !(plan.config.*row.constants).empty())
+        return constant_gate(plan, plan.config.*row.constants);
+    if (array.dimension() == 0) return std::nullopt;
+    OperandNumbers numbers{{}, {}, operands.is_boolean[operand]};
+    numbers.values =
+        rounded_doubles(array, numbers.is_boolean ? NumberType::float64 : plan.config.dtype);
+    if (row.kind == OperandKind::gate) {
+        spread_gate(plan, numbers);
+    } else if (row.is_mask()) {
+        numbers.shape = full_shape(operand, array.shape());
+    } else {
+        const std::size_t rows = array.shape(array.dimension() - 2), columns = array.shape().back();
+        const std::size_t head = std::max<std::size_t>(plan.batch * rows * columns, 1);
+        numbers.shape = {plan.batch, numbers.values.size() / head, rows, columns};
+    }
+    for (double& x : numbers.values)
+        if (numbers.is_boolean) x = x != 0 ? 1 : 0;
+    return numbers;
+}
 
 OperandShapes shapes_of(const Operands& operands) {
     OperandShapes shapes;
-    for (const RealOperandRow& row : real_operand_rows)
-        shapes.*row.shape = (operands.*row.reals).shape();
-    shapes.mask = operands.mask.shape();
-    shapes.key_padding_mask = operands.key_padding_mask.shape();
-    shapes.mask_is_boolean = operands.mask_is_boolean;
-    shapes.key_padding_mask_is_boolean = operands.key_padding_mask_is_boolean;
+    for (const OperandRow& row : operand_rows) shapes[row] = operands[row].shape();
+    shapes.is_boolean = operands.is_boolean;
     shapes.has_token_ids = !operands.token_ids.empty();
     if (operands.weights)
         shapes.weights = std::visit([](const auto& given) { return shapes_of_weights(*given); },
@@ -48,16 +109,15 @@ OperandShapes shapes_of(const Operands& operands) {
 Operands allocate_operands(const OperandShapes& shapes, NumberType dtype) {
     Operands operands;
     for_dtype(dtype, [&]<class T>(T) {
-        for (const RealOperandRow& row : real_operand_rows)
-            if (const Shape& shape = shapes.*row.shape; !shape.empty())
-                operands.*row.reals = Array<T>::from_shape(shape);
+        for (const OperandRow& row : operand_rows)
+            if (const Shape& shape = shapes[row]; !shape.empty() && !row.is_mask())
+                operands[row] = Array<T>::from_shape(shape);
         if (shapes.weights) operands.weights = allocated_weights<T>(*shapes.weights);
     });
-    if (!shapes.mask.empty()) operands.mask = Array<double>::from_shape(shapes.mask);
-    if (!shapes.key_padding_mask.empty())
-        operands.key_padding_mask = Array<double>::from_shape(shapes.key_padding_mask);
-    operands.mask_is_boolean = shapes.mask_is_boolean;
-    operands.key_padding_mask_is_boolean = shapes.key_padding_mask_is_boolean;
+    for (const OperandRow& row : operand_rows)
+        if (const Shape& shape = shapes[row]; !shape.empty() && row.is_mask())
+            operands[row] = Array<double>::from_shape(shape);
+    operands.is_boolean = shapes.is_boolean;
     if (shapes.norm) operands.norm.emplace();
     return operands;
 }

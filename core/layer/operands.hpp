@@ -1,7 +1,10 @@
 // The tensors of a question.
 #pragma once
 
+#include <array>
 #include <cstdint>
+#include <optional>
+#include <vector>
 
 #include "core/base/real_array.hpp"
 #include "core/base/tensor.hpp"
@@ -10,46 +13,43 @@
 
 namespace attn {
 
+struct Plan;
+
 /// The tensors of a question, in the dtype of the computation or the other one: core rounds once.
-/// An array of rank 0 is absent.
-struct Operands {
-    RealArray inputs;   ///< (tokens, d_in) or (batch, tokens, d_in); not with a query
-    RealArray context;  ///< cross: as inputs, its own number of tokens and columns
+/// Masks are of float64. An array of rank 0 is absent. Shapes:
+///
+/// - inputs: (tokens, d_in) or (batch, tokens, d_in); not with a query;
+/// - context: as inputs, its own number of tokens and columns;
+/// - query, key, value: (len, d), (heads, len, d), (batch, heads, len, d) or, if the setting heads
+///   is given, (len, heads * d), (batch, len, heads * d). Keys and values have kv_heads;
+/// - caches: the axes of their arrays, or those of them that the result has;
+/// - decay, beta: those that check_gate_shape in core/plan/sizes.cpp allows;
+/// - mask: broadcasts to (batch, heads, q_len, kv_len); key_padding_mask: (batch, kv_len).
+struct Operands : ByOperand<RealArray> {
+    ByOperand<bool> is_boolean;           ///< masks
     std::vector<std::int64_t> token_ids;  ///< of `--text`; else empty
-
-    /// sdpa and linear: (len, d), (heads, len, d), (batch, heads, len, d) or, if the setting heads
-    /// is given, (len, heads * d), (batch, len, heads * d). Keys and values have kv_heads.
-    RealArray query, key, value;
-
-    RealArray past_key,
-        past_value;  ///< (batch, kv_heads, past_len, d), or the rank of the result
-    /// linear: (batch, kv_heads, d_k, d_v), or the rank of the result; and of each token, in the
-    /// shapes that check_gate_shape in core/plan/sizes.cpp allows.
-    RealArray past_state, decay, beta;
-    Array<double> mask;              ///< broadcasts to (batch, heads, q_len, kv_len)
-    Array<double> key_padding_mask;  ///< (batch, kv_len)
-    bool mask_is_boolean = false, key_padding_mask_is_boolean = false;
 
     /// Parameters in the settings' dtype; null: they are drawn.
     std::optional<AnyLayerWeights> weights;
     std::optional<InputNorm> norm;  ///< applied to the inputs first
 };
 
-/// An operand of real numbers, with the name that requests and results give it.
-struct RealOperandRow {
-    const char* key;
-    RealArray Operands::*reals;
-    Shape OperandShapes::*shape = shape_of_operand(key);
-};
-inline constexpr RealOperandRow real_operand_rows[] = {
-    {"inputs", &Operands::inputs},         {"context", &Operands::context},
-    {"query", &Operands::query},           {"key", &Operands::key},
-    {"value", &Operands::value},           {"past_key", &Operands::past_key},
-    {"past_value", &Operands::past_value}, {"past_state", &Operands::past_state},
-    {"decay", &Operands::decay},           {"beta", &Operands::beta},
+OperandShapes shapes_of(const Operands& operands);
+
+/// Numbers in the type of the computation as float64.
+std::vector<double> rounded_doubles(const RealArray& array, NumberType dtype);
+
+/// An operand as (batch, heads, rows, columns), where those of a mask that broadcast are 1.
+struct OperandNumbers {
+    std::array<std::size_t, 4> shape;
+    std::vector<double> values;  ///< rounded to the computation's type; of booleans 0 and 1
+    bool is_boolean = false;
 };
 
-OperandShapes shapes_of(const Operands& operands);
+/// An operand whose heads are an axis, a mask or a gate, which constants may stand for; nothing
+/// where it is absent. The plan is that of the operands.
+std::optional<OperandNumbers> numbers_of_operand(const Plan& plan, const Operands& operands,
+                                                 OperandId operand);
 
 /// Operands of these shapes for a dry run, in `dtype`: their elements are not set, and they have no
 /// token ids.

@@ -116,30 +116,32 @@ AttentionCall<T> Stages<T>::project(const LayerWeights<T>* weights, const Tensor
 }
 
 template <class T>
-AttentionCall<T> Stages<T>::split(Array<T> query, Array<T> key, Array<T> value) const {
+AttentionCall<T> Stages<T>::split(Operands& operands) const {
+    const auto heads_of = [&](OperandId operand, std::size_t heads) {
+        return unpack(operands[operand].take<T>(), plan, heads, plan.packed);
+    };
     AttentionCall<T> call;
-    call.query = used_queries(plan, unpack(std::move(query), plan, plan.heads, plan.packed));
+    call.query = used_queries(plan, heads_of("query", plan.heads));
     const KeyRange used = plan.new_keys();
-    call.key = used_rows(used, unpack(std::move(key), plan, plan.kv_heads, plan.packed));
-    call.value = used_rows(used, unpack(std::move(value), plan, plan.kv_heads, plan.packed));
+    call.key = used_rows(used, heads_of("key", plan.kv_heads));
+    call.value = used_rows(used, heads_of("value", plan.kv_heads));
     return call;
 }
 
 template <class T>
-Recurrence<T> Stages<T>::gates(Array<T> decay, Array<T> beta, Array<T> past_state) const {
+Recurrence<T> Stages<T>::recurrence(Operands& operands) const {
     Recurrence<T> gates;
-    gates.decay = gate_of_heads(plan, std::move(decay), plan.config.decay);
+    gates.decay = gate_of_heads(plan, operands["decay"].take<T>(), plan.config.decay);
     if (!is_dry_run())
         exponentials(gates.decay.data(), gates.decay.size(), T{0}, gates.decay.data());
-    gates.beta = gate_of_heads(plan, std::move(beta), plan.config.beta);
-    if (past_state.dimension() != 0)
-        gates.past_state = {std::move(past_state), {plan.batch, plan.kv_heads, plan.d_k, plan.d_v}};
+    gates.beta = gate_of_heads(plan, operands["beta"].take<T>(), plan.config.beta);
+    if (RealArray& past = operands["past_state"]; past.dimension() != 0)
+        gates.past_state = {past.take<T>(), {plan.batch, plan.kv_heads, plan.d_k, plan.d_v}};
     return gates;
 }
 
 template <class T>
-void Stages<T>::rotate_and_append(AttentionCall<T>& call, Array<T> past_key,
-                                  Array<T> past_value) const {
+void Stages<T>::rotate_and_append(AttentionCall<T>& call, Operands& operands) const {
     for (Tensor4<T>* x : {&call.query, &call.key})
         if (plan.config.qk_norm && !is_dry_run())
             to_unit_length(x->data(), x->size() / x->shape(3), x->shape(3));
@@ -154,14 +156,14 @@ void Stages<T>::rotate_and_append(AttentionCall<T>& call, Array<T> past_key,
     recorder.record("keys", call.key);
     recorder.record("values", call.value);
     const KeyRange used = plan.past_keys();
-    const auto prepend = [&](Array<T> past, Tensor4<T>& fresh) {
+    const auto prepend = [&](OperandId past, Tensor4<T>& fresh) {
+        if (used.end == used.first) return;
         fresh =
-            joined(2, used_rows(used, unpack(std::move(past), plan, plan.kv_heads, false)), fresh);
+            joined(2, used_rows(used, unpack(operands[past].take<T>(), plan, plan.kv_heads, false)),
+                   fresh);
     };
-    if (used.end != used.first) {
-        prepend(std::move(past_key), call.key);
-        prepend(std::move(past_value), call.value);
-    }
+    prepend("past_key", call.key);
+    prepend("past_value", call.value);
     recorder.record("present_key", call.key);
     recorder.record("present_value", call.value);
 }

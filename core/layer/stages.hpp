@@ -8,6 +8,7 @@
 #include "core/base/tensor.hpp"
 #include "core/base/thread_pool.hpp"
 #include "core/layer/norm.hpp"
+#include "core/layer/operands.hpp"
 #include "core/layer/weights.hpp"
 #include "core/operator/attention.hpp"
 #include "core/operator/recorder.hpp"
@@ -81,16 +82,16 @@ struct Stages {
 
     /// The same of queries, keys and values that are given, with all keys, in any rank that the
     /// plan admits.
-    AttentionCall<T> split(Array<T> query, Array<T> key, Array<T> value) const;
+    AttentionCall<T> split(Operands& operands) const;
 
-    /// Decay, beta and past state of linear attention, which are of any shape that the plan admits;
-    /// the plan's constants where they are absent. Decay becomes e^g.
-    Recurrence<T> gates(Array<T> decay, Array<T> beta, Array<T> past_state) const;
+    /// What linear attention takes besides, of any shape that the plan admits; the plan's constants
+    /// where gates are absent. Decay becomes e^g.
+    Recurrence<T> recurrence(Operands& operands) const;
 
     /// Divides queries and keys by their lengths if the plan asks for it, rotates them by their
     /// positions, then prepends the cached keys and values, which are of any rank that the plan
     /// admits. New tokens follow the cached ones, whose keys were rotated when they were new.
-    void rotate_and_append(AttentionCall<T>& call, Array<T> past_key, Array<T> past_value) const;
+    void rotate_and_append(AttentionCall<T>& call, Operands& operands) const;
 
     /// The context of each query: (batch, 1, rows, heads * d_v), or (batch, heads, rows, d_v) if
     /// the plan shows separate heads; without elements if nothing needs it.

@@ -104,19 +104,17 @@ States attend_heads(BlockRun& run, const AttentionPart& part, HeadInputs heads) 
     const bool is_recorded = !run.wanted.names.empty() && !is_dry_run();
     const Array<double> own_bias = is_recorded && part.key_bias ? heads.bias : Array<double>();
     Operands operands;
-    operands.mask = std::move(heads.bias);
-    if (heads.allowed.size() != 0) {
-        if (operands.mask.size() != 0) {
-            combine(operands.mask, heads.allowed);
-        } else {
-            operands.mask = heads.allowed;
-            operands.mask_is_boolean = true;
-            settings.mask_true = MaskTrue::keep;
-        }
+    if (heads.allowed.size() != 0 && heads.bias.size() == 0) {
+        operands["mask"] = heads.allowed;
+        operands.is_boolean["mask"] = true;
+        settings.mask_true = MaskTrue::keep;
+    } else {
+        if (heads.allowed.size() != 0) combine(heads.bias, heads.allowed);
+        operands["mask"] = std::move(heads.bias);
     }
-    operands.query = std::move(heads.query).reals();
-    operands.key = std::move(heads.key).reals();
-    operands.value = std::move(heads.value).reals();
+    operands["query"] = std::move(heads.query).reals();
+    operands["key"] = std::move(heads.key).reals();
+    operands["value"] = std::move(heads.value).reals();
     const Plan plan = make_plan(std::move(settings), shapes_of(operands));
     if (is_recorded) run.attentions.push_back(described(run, part, plan, heads, own_bias));
     if (run.compute.flops != nullptr) *run.compute.flops += flops_of(plan);

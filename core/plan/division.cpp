@@ -5,20 +5,22 @@
 namespace attn {
 namespace {
 
-/// Whether a mask from a file differs along an axis, which counts from the last one, 1.
-bool has_axis(const Shape& mask, std::size_t axis) {
-    return mask.size() >= axis && mask[mask.size() - axis] > 1;
+/// Whether a mask from a file differs along an axis of (batch, heads, q_len, kv_len).
+bool has_axis(const OperandShapes& operands, std::size_t axis) {
+    return std::ranges::any_of(mask_operands, [&](const OperandRow* mask) {
+        return full_shape(*mask, operands[*mask])[axis] > 1;
+    });
 }
 
 /// Whether something besides the operands depends on the index of a batch entry.
 bool counts_entries(const Plan& plan) {
-    return has_axis(plan.operands.mask, 4) || has_axis(plan.operands.key_padding_mask, 2) ||
-           !plan.config.kv_lengths.empty() || plan.config.dropout != 0;
+    return has_axis(plan.operands, 0) || !plan.config.kv_lengths.empty() ||
+           plan.config.dropout != 0;
 }
 
 /// Whether something besides the operands depends on the index of a head.
 bool counts_heads(const Plan& plan) {
-    return has_axis(plan.operands.mask, 3) || plan.config.sink.size() > 1 || plan.config.alibi ||
+    return has_axis(plan.operands, 1) || plan.config.sink.size() > 1 || plan.config.alibi ||
            plan.config.dropout != 0;
 }
 

@@ -2,11 +2,11 @@
 // before its input exists.
 #pragma once
 
-#include <cstddef>
+#include <algorithm>
+#include <array>
 #include <optional>
-#include <string>
-#include <string_view>
-#include <vector>
+
+#include "core/plan/operand_table.hpp"
 
 namespace attn {
 
@@ -31,13 +31,8 @@ struct WeightShapes {
 };
 
 /// As Operands (core/layer/operands.hpp).
-struct OperandShapes {
-    Shape inputs, context;
-    Shape query, key, value;
-    Shape past_key, past_value;
-    Shape past_state, decay, beta;
-    Shape mask, key_padding_mask;
-    bool mask_is_boolean = false, key_padding_mask_is_boolean = false;
+struct OperandShapes : ByOperand<Shape> {
+    ByOperand<bool> is_boolean;  ///< masks
     bool has_token_ids = false;
     std::optional<WeightShapes> weights;  ///< parameters that are given
     std::optional<std::size_t> norm;      ///< columns of the norm before the layer
@@ -45,44 +40,12 @@ struct OperandShapes {
     friend bool operator==(const OperandShapes&, const OperandShapes&) = default;
 };
 
-/// A tensor with the name that requests and results give it.
-struct OperandShapeRow {
-    const char* key;
-    Shape OperandShapes::*shape;
-    std::string_view array = key;  ///< that records it as it is given
-};
-inline constexpr OperandShapeRow operand_shape_rows[] = {
-    {"inputs", &OperandShapes::inputs},
-    {"context", &OperandShapes::context},
-    {"query", &OperandShapes::query},
-    {"key", &OperandShapes::key},
-    {"value", &OperandShapes::value},
-    {"past_key", &OperandShapes::past_key},
-    {"past_value", &OperandShapes::past_value},
-    {"past_state", &OperandShapes::past_state},
-    {"decay", &OperandShapes::decay},
-    {"beta", &OperandShapes::beta},
-    {"mask", &OperandShapes::mask, "attn_mask"},
-    {"key_padding_mask", &OperandShapes::key_padding_mask},
-};
-
-/// The shape of the operand with this name, which must be in `operand_shape_rows`.
-constexpr Shape OperandShapes::*shape_of_operand(std::string_view key) {
-    const OperandShapeRow* row = operand_shape_rows;
-    while (row->key != key) ++row;
-    return row->shape;
+inline bool has_boolean_mask(const OperandShapes& operands) {
+    return std::ranges::any_of(mask_operands,
+                               [&](const OperandRow* mask) { return operands.is_boolean[*mask]; });
 }
 
-/// A mask that is an operand: boolean or additive.
-struct MaskOperandRow {
-    const char* key;
-    Shape OperandShapes::*shape;
-    bool OperandShapes::*is_boolean;
-};
-inline constexpr MaskOperandRow mask_operand_rows[] = {
-    {"mask", &OperandShapes::mask, &OperandShapes::mask_is_boolean},
-    {"key_padding_mask", &OperandShapes::key_padding_mask,
-     &OperandShapes::key_padding_mask_is_boolean},
-};
+/// The shape of a mask as (batch, heads, q_len, kv_len), where it is 1 if the mask broadcasts.
+std::array<std::size_t, 4> full_shape(OperandId mask, const Shape& shape);
 
 }  // namespace attn

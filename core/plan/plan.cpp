@@ -26,9 +26,9 @@ void resolve_alignment(Settings& s, const Plan& plan, bool is_switched_off) {
 
 void check_masks(const Settings& s, const OperandShapes& operands) {
     bool boolean = false;
-    for (const MaskOperandRow& row : mask_operand_rows) {
-        if ((operands.*row.shape).empty()) continue;
-        const bool is_boolean = operands.*row.is_boolean;
+    for (const OperandRow& row : operand_rows) {
+        if (!row.is_mask() || operands[row].empty()) continue;
+        const bool is_boolean = operands.is_boolean[row];
         if (is_boolean && !s.mask_true)
             refuse(row.key,
                    "a boolean mask, and libraries differ on what true means; expected --mask-true "
@@ -195,10 +195,10 @@ std::string_view widest_given(const Settings& s) {
 /// batch's defaults then.
 void resolve_rule(Settings& s, const OperandShapes& operands) {
     if (row_of(s.mode).mechanism != Mechanism::linear) return;
-    if (!operands.decay.empty()) s.decay.clear();
-    if (!operands.beta.empty()) s.beta.clear();
-    const bool decays = !s.decay.empty() || !operands.decay.empty(),
-               corrects = !s.beta.empty() || !operands.beta.empty();
+    if (!operands["decay"].empty()) s.decay.clear();
+    if (!operands["beta"].empty()) s.beta.clear();
+    const bool decays = !s.decay.empty() || !operands["decay"].empty(),
+               corrects = !s.beta.empty() || !operands["beta"].empty();
     const Rule implied = decays ? (corrects ? Rule::gated_delta : Rule::gated)
                                 : (corrects ? Rule::delta : Rule::linear);
     const Rule rule = s.rule.value_or(implied);
@@ -232,8 +232,9 @@ unsigned needs_met(const Settings& s, const OperandShapes& operands, bool is_lay
 /// The axes of an operand. Masks broadcast from the last axes on; a gate may lack its columns.
 std::vector<std::string_view> operand_axes(const Plan& plan, const ArrayRow& array) {
     const std::size_t rank = plan.operand_shape(array).size();
-    const bool has_columns_of_heads = array.axes[2] != Axis::past_len &&
-                                      array.name != "past_state" && (plan.projects || plan.packed);
+    const bool has_columns_of_heads =
+        (array.axes[2] == Axis::tokens || array.axes[2] == Axis::new_keys) &&
+        (plan.projects || plan.packed);
     std::vector<std::string_view> all, own;
     for (Axis axis : array.axes) {
         if (axis == Axis::none) continue;
@@ -265,7 +266,7 @@ Plan make_plan(Settings settings, const OperandShapes& operands, const PlanOptio
     plan.widest = widest_given(s);
     const bool is_switched_off = s.causal && !*s.causal;
     s.causal = s.causal.value_or(row_of(s.mode).causal);
-    plan.projects = row_of(s.mode).projects(!operands.query.empty());
+    plan.projects = row_of(s.mode).projects(!operands["query"].empty());
     if (plan.projects)
         resolve_widths(s, operands);
     else
@@ -330,9 +331,7 @@ bool Plan::is_transposed(ArrayId array) const {
 }
 
 const Shape& Plan::operand_shape(const ArrayRow& array) const {
-    const OperandShapeRow* row = operand_shape_rows;
-    while (row->array != array.name) ++row;
-    return operands.*row->shape;
+    return operands[*find_row(operand_rows, &OperandRow::array, array.name)];
 }
 
 std::vector<std::string_view> Plan::axes_of(ArrayId array) const {

@@ -66,6 +66,14 @@ constexpr const ModeRow* mode_named(std::string_view name) {
     return find_row(mode_rows, &ModeRow::name, name);
 }
 
+/// A set of modes, one bit each.
+using Modes = unsigned;
+constexpr Modes in(Mode mode) {
+    return 1u << static_cast<unsigned>(mode);
+}
+
+constexpr Modes every_mode = (1u << mode_rows.size()) - 1;
+
 enum class Init { linear, rand, mha, xavier, none };
 enum class Style { split, wrapper };
 enum class CausalAlign { top_left, bottom_right };

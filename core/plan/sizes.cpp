@@ -20,7 +20,7 @@ std::size_t from_end(const Shape& shape, std::size_t place) {
 
 /// query, key and value that are given: one rank for all three, and the meaning of each axis.
 void read_operator_sizes(const Settings& s, const OperandShapes& operands, Plan& plan) {
-    const Shape &q = operands.query, &k = operands.key, &v = operands.value;
+    const Shape &q = operands["query"], &k = operands["key"], &v = operands["value"];
     const std::size_t rank = q.size();
     for (const auto& [name, values] : {std::pair("key", &k), {"value", &v}})
         if (values->size() != rank)
@@ -64,8 +64,8 @@ void read_operator_sizes(const Settings& s, const OperandShapes& operands, Plan&
 }
 
 void read_layer_sizes(const Settings& s, const OperandShapes& operands, Plan& plan) {
-    const Shape& x = operands.inputs;
-    const Shape& context = row_of(s.mode).context ? operands.context : x;
+    const Shape& x = operands["inputs"];
+    const Shape& context = row_of(s.mode).context ? operands["context"] : x;
     plan.shown.batched = x.size() == 3;
     plan.shown.with_heads = has_heads_axis(s);
     if (context.size() != x.size() || (plan.shown.batched && context[0] != x[0]))
@@ -82,27 +82,31 @@ void read_layer_sizes(const Settings& s, const OperandShapes& operands, Plan& pl
     plan.d_v = *s.d_v / parts;
 }
 
-/// (batch, kv_heads, rows, columns), or the axes of these that the question's own keys have.
-void check_cached(const char* key, const Shape& shape, const std::array<std::size_t, 2>& matrix,
-                  const Plan& plan) {
-    const Shape full{plan.batch, plan.kv_heads, matrix[0], matrix[1]};
-    Shape shown;
-    if (plan.shown.batched) shown.push_back(plan.batch);
-    if (plan.shown.with_heads) shown.push_back(plan.kv_heads);
-    shown.insert(shown.end(), matrix.begin(), matrix.end());
-    if (shape != full && shape != shown) refuse_shape(key, shape, shape_text(shown));
+/// Caches have the axes of the arrays that record them.
+void check_axes(const OperandShapes& operands, const Plan& plan) {
+    for (const OperandRow& row : operand_rows) {
+        const Shape& shape = operands[row];
+        if (row.kind != OperandKind::cache || shape.empty()) continue;
+        Shape full, shown;
+        for (const Axis axis : find_array(row.array)->row().axes) {
+            if (axis == Axis::none) continue;
+            full.push_back(plan.size_of<std::uint64_t>(axis));
+            const bool is_shown = axis == Axis::batch         ? plan.shown.batched
+                                  : axis == Axis::cache_heads ? plan.shown.with_heads
+                                                              : true;
+            if (is_shown) shown.push_back(full.back());
+        }
+        if (shape != full && shape != shown) refuse_shape(row.key, shape, shape_text(shown));
+    }
 }
 
-/// Cached keys and values, in the rank of the question's own keys or as (batch, kv_heads, len, d).
 void read_cache_sizes(const OperandShapes& operands, Plan& plan) {
-    const Shape &k = operands.past_key, &v = operands.past_value;
+    const Shape &k = operands["past_key"], &v = operands["past_value"];
     if (k.empty() && v.empty()) return;
     for (const auto& [name, other, values] :
          {std::tuple("past_key", "past_value", &k), {"past_value", "past_key", &v}})
         if (values->empty()) refuse(other, "has no ", name, " with it; expected both");
     plan.past_len = from_end(k, 2);
-    check_cached("past_key", k, {plan.past_len, plan.d_k}, plan);
-    check_cached("past_value", v, {plan.past_len, plan.d_v}, plan);
     plan.kv_len += plan.past_len;
 }
 
@@ -136,12 +140,10 @@ void check_constants(const char* key, const std::vector<double>& constants, cons
 }
 
 void check_recurrence(const Settings& s, const OperandShapes& operands, const Plan& plan) {
-    check_gate_shape("decay", operands.decay, true, plan);
-    check_gate_shape("beta", operands.beta, false, plan);
+    check_gate_shape("decay", operands["decay"], true, plan);
+    check_gate_shape("beta", operands["beta"], false, plan);
     check_constants("decay", s.decay, plan);
     check_constants("beta", s.beta, plan);
-    if (operands.past_state.empty()) return;
-    check_cached("past_state", operands.past_state, {plan.d_k, plan.d_v}, plan);
 }
 
 /// A mask must broadcast to (batch, heads, q_len, kv_len). If the numbers of valid keys are given,
@@ -173,7 +175,7 @@ void check_mask_shape(const Settings& s, const Shape& mask, const Plan& plan) {
 /// The flag with which the first axis, which counts heads, counts this many batch entries; empty if
 /// it does not.
 std::string entries_by_heads(const OperandShapes& operands, const Plan& plan, std::size_t entries) {
-    const Shape &q = operands.query, &k = operands.key;
+    const Shape &q = operands["query"], &k = operands["key"];
     if (plan.projects || plan.packed || q.size() != 3 || q[0] != entries || k[0] != entries)
         return {};
     return concat(", or --heads 1, with which the first axis of query ", shape_text(q),
@@ -181,7 +183,7 @@ std::string entries_by_heads(const OperandShapes& operands, const Plan& plan, st
 }
 
 void check_padding_shape(const Settings& s, const OperandShapes& operands, const Plan& plan) {
-    const Shape& padding = operands.key_padding_mask;
+    const Shape& padding = operands["key_padding_mask"];
     const std::size_t rank = padding.size();
     const bool fits = rank == 0 || (rank == 1 && plan.batch == 1 && padding[0] == plan.kv_len) ||
                       (rank == 2 && padding[0] == plan.batch && padding[1] == plan.kv_len);
@@ -199,6 +201,14 @@ void check_padding_shape(const Settings& s, const OperandShapes& operands, const
 
 }  // namespace
 
+std::array<std::size_t, 4> full_shape(OperandId mask, const Shape& shape) {
+    std::array<std::size_t, 4> full{1, 1, 1, 1};
+    auto size = shape.end();
+    for (std::size_t axis = 4; axis-- > 0 && size != shape.begin();)
+        if (find_array(mask.row().array)->row().axes[axis] != Axis::none) full[axis] = *--size;
+    return full;
+}
+
 bool has_heads_axis(const Settings& s) {
     const HeadsAxis axis = row_of(s.mode).heads_axis;
     return axis == HeadsAxis::always || (axis == HeadsAxis::named && s.heads);
@@ -215,7 +225,8 @@ void read_sizes(Plan& plan, const Settings& s, const OperandShapes& operands) {
                "expected a divisor of the heads");
     read_cache_sizes(operands, plan);
     check_recurrence(s, operands, plan);
-    check_mask_shape(s, operands.mask, plan);
+    check_axes(operands, plan);
+    check_mask_shape(s, operands["mask"], plan);
     check_padding_shape(s, operands, plan);
 }
 

@@ -94,11 +94,11 @@ void check_heads(const Settings& s, const char* d_k, const char* d_v) {
 }  // namespace
 
 void resolve_widths(Settings& s, const OperandShapes& operands) {
-    const std::size_t d_in = operands.inputs.back();
+    const std::size_t d_in = operands["inputs"].back();
     if (operands.norm.value_or(d_in) != d_in)
         throw SettingError(ErrorKind::shape, "inputs", d_in, " columns; expected ", *operands.norm,
                            " as the norm before the layer has");
-    const std::size_t d_context = row_of(s.mode).context ? operands.context.back() : d_in;
+    const std::size_t d_context = row_of(s.mode).context ? operands["context"].back() : d_in;
     if (operands.weights) resolve_given_weights(s, *operands.weights, d_in, d_context);
     if (row_of(s.mode).heads_axis == HeadsAxis::always) s.heads = s.heads.value_or(1);
     if (s.heads.value_or(1) != 1 && !has_heads_axis(s))

@@ -23,10 +23,7 @@ bool needs_top(const ArrayRow& row) {
 
 /// Operands are written in the shape in which they are given.
 std::vector<std::size_t> shape_of_operand(const Operands& operands, const ArrayRow& row) {
-    for (const RealOperandRow& reals : real_operand_rows)
-        if (row.name == reals.key) return (operands.*reals.reals).shape();
-    const Array<double>& mask = row.name == "attn_mask" ? operands.mask : operands.key_padding_mask;
-    return {mask.shape().begin(), mask.shape().end()};
+    return operands[*std::ranges::find(operand_rows, row.name, &OperandRow::array)].shape();
 }
 
 }  // namespace
@@ -35,7 +32,7 @@ TEST_CASE("arrays: each is written under its name, with the axes and sizes of it
     ArraySet seen;
     for (std::uint32_t seed = 1; seed <= test::cases(100); ++seed) {
         test::DrawnLayer layer = test::drawn_layer(seed);
-        if (const Shape inputs = layer.operands.inputs.shape(); inputs.size() != 0) {
+        if (const Shape inputs = layer.operands["inputs"].shape(); inputs.size() != 0) {
             layer.operands.weights.reset();
             layer.settings.init = Init::linear;  // others have parameters of other axes
             if (seed % 2 == 0) layer.operands.token_ids.assign(inputs[1], 3);

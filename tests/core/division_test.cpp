@@ -31,8 +31,8 @@ void for_each_division(Use use) {
                         plan.packed = (kind & 2U) != 0;
                         plan.config.alibi = (kind & 4U) != 0;
                         if ((kind & 8U) != 0) plan.config.kv_lengths.resize(batch);
-                        if ((kind & 16U) != 0) plan.operands.mask = {kv_heads * group, 2, 2};
-                        if ((kind & 32U) != 0) plan.operands.key_padding_mask = {batch, 2};
+                        if ((kind & 16U) != 0) plan.operands["mask"] = {kv_heads * group, 2, 2};
+                        if ((kind & 32U) != 0) plan.operands["key_padding_mask"] = {batch, 2};
                         use(plan, ranks);
                     }
 }
@@ -50,9 +50,9 @@ TEST_CASE("division: every batch entry, head and row belongs to one rank") {
             REQUIRE(share.heads.first * plan.kv_heads == share.kv_heads.first * plan.heads);
             REQUIRE(share.heads.count * share.head_parts == plan.heads);
             const bool heads_whole = plan.projects || plan.packed || plan.config.alibi ||
-                                     (!plan.operands.mask.empty() && plan.heads > 1);
+                                     (!plan.operands["mask"].empty() && plan.heads > 1);
             const bool batch_whole =
-                !plan.config.kv_lengths.empty() || !plan.operands.key_padding_mask.empty();
+                !plan.config.kv_lengths.empty() || !plan.operands["key_padding_mask"].empty();
             REQUIRE((!heads_whole || share.head_parts == 1));
             const std::size_t batch_parts = batch_whole ? 1 : std::gcd(plan.batch, ranks);
             REQUIRE(share.batches.count * batch_parts == plan.batch);

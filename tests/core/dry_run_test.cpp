@@ -41,8 +41,8 @@ Question drawn_question(std::uint32_t seed) {
         if (s.init == Init::mha || s.init == Init::none) s.d_k = s.d_v = s.d_out = {};
         if (dice.one_in(3)) s.out_proj = false;
     }
-    for (const RealOperandRow& row : real_operand_rows)
-        if (RealArray& x = question.operands.*row.reals; x.dimension() != 0)
+    for (const OperandRow& row : operand_rows)
+        if (RealArray& x = question.operands[row]; x.dimension() != 0 && !row.is_mask())
             x = as_reals(x.in<double>(), s.dtype);
     if (dice.one_in(2)) s.dropout_stream = dice.among({DropoutStream::mt19937, DropoutStream::mkl});
     if (dice.one_in(5)) {
@@ -145,8 +145,9 @@ TEST_CASE("dry run: it counts the bytes and elements of the computation, for gen
 
 TEST_CASE("dry run: it counts what streams hold, and two pieces of each") {
     Question question;
-    question.operands.inputs = as_reals(Array<double>::from_shape({4200, 2}), NumberType::float32);
-    question.operands.inputs.in<float>().fill(0.5);
+    question.operands["inputs"] =
+        as_reals(Array<double>::from_shape({4200, 2}), NumberType::float32);
+    question.operands["inputs"].in<float>().fill(0.5);
     question.settings.mode = Mode::causal;
     question.settings.emit = {"scores", "attention_weights"};
     question.settings.kernel = "generic";

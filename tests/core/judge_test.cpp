@@ -43,9 +43,9 @@ Settings settings_of(Mode mode) {
 
 Operands given_operands() {
     Operands operands;
-    operands.query = test::random_array({2, 4, 5, 3}, 2, 1);
-    operands.key = test::random_array({2, 4, 7, 3}, 2, 2);
-    operands.value = test::random_array({2, 4, 7, 6}, 2, 3);
+    operands["query"] = test::random_array({2, 4, 5, 3}, 2, 1);
+    operands["key"] = test::random_array({2, 4, 7, 3}, 2, 2);
+    operands["value"] = test::random_array({2, 4, 7, 6}, 2, 3);
     return operands;
 }
 
@@ -65,10 +65,10 @@ void for_each_question(Use use) {
     for (const Mode mode : {Mode::self, Mode::causal, Mode::multihead, Mode::cross, Mode::linear}) {
         Settings settings = settings_of(mode);
         Operands operands;
-        operands.inputs = test::random_array({5, 12}, 2, 4);
+        operands["inputs"] = test::random_array({5, 12}, 2, 4);
         if (mode == Mode::multihead || mode == Mode::linear) settings.heads = 3;
         if (mode == Mode::multihead) settings.rope = Rope::half;
-        if (mode == Mode::cross) operands.context = test::random_array({7, 8}, 2, 5);
+        if (mode == Mode::cross) operands["context"] = test::random_array({7, 8}, 2, 5);
         if (mode == Mode::causal || mode == Mode::self) settings.d_out = 7;
         if (mode == Mode::self) settings.init = Init::rand;  // stored as (d_in, d_out)
         Judged judged(settings, operands);
@@ -165,8 +165,8 @@ TEST_CASE("judge: within the bound an array is right, and one element beyond it 
                 std::vector<std::size_t> their_shape;
                 for (const std::size_t axis : order) their_shape.push_back(shape[axis]);
                 const auto judged = [&](const std::vector<double>& values) {
-                    return question.judge.judge(given_array(
-                        id, their_shape, transposed(values, shape, order), type));
+                    return question.judge.judge(
+                        given_array(id, their_shape, transposed(values, shape, order), type));
                 };
                 // Off by a part of the bound in every element.
                 std::vector<double> off = exact.value;
@@ -268,9 +268,9 @@ TEST_CASE("judge: what is right only if transposed is wrong, at every shape and 
     for (const std::size_t keys : {5U, 7U})
         for (const std::size_t columns : {5U, 6U}) {
             Operands operands;
-            operands.query = test::random_array({2, 4, 5, 3}, 2, 1);
-            operands.key = test::random_array({2, 4, keys, 3}, 2, 2);
-            operands.value = test::random_array({2, 4, keys, columns}, 2, 3);
+            operands["query"] = test::random_array({2, 4, 5, 3}, 2, 1);
+            operands["key"] = test::random_array({2, 4, keys, 3}, 2, 2);
+            operands["value"] = test::random_array({2, 4, keys, columns}, 2, 3);
             Judged question(settings_of(Mode::sdpa), operands);
             for (const ArrayId id : {ArrayId("attention_weights"), ArrayId("head_outputs")}) {
                 const std::vector<std::size_t> shape{2, 4, 5,
@@ -370,9 +370,9 @@ TEST_CASE("judge: a key of equal weight is right, another is not") {
         std::copy(numbers.begin(), numbers.end(), array.begin());
         return array;
     };
-    operands.query = matrix({1, 1}, 2);
-    operands.key = matrix({1, 0, 0, 1, 1, 0, -1, -1}, 2);
-    operands.value = matrix({1, 2, 3, 4}, 1);
+    operands["query"] = matrix({1, 1}, 2);
+    operands["key"] = matrix({1, 0, 0, 1, 1, 0, -1, -1}, 2);
+    operands["value"] = matrix({1, 2, 3, 4}, 1);
     PlanOptions options;
     options.emit = std::vector<std::string>{"top_keys"};
     Judged question(settings, operands, options);

@@ -15,7 +15,7 @@ namespace {
 
 Operands random_inputs(const Shape& shape) {
     Operands operands;
-    operands.inputs = test::random_array(shape, 2, 4);
+    operands["inputs"] = test::random_array(shape, 2, 4);
     return operands;
 }
 
@@ -37,7 +37,7 @@ TEST_CASE("init none: queries, keys and values are the input, unscaled") {
     settings.init = Init::none;
     const test::Answered result = test::answer_of(settings, operands);
     for (const char* name : {"queries", "keys", "values"})
-        CHECK(result.numbers(name) == operands.inputs.in<double>());
+        CHECK(result.numbers(name) == operands["inputs"].in<double>());
     CHECK(result.numbers("scaled_scores") == result.numbers("scores"));
     CHECK(result.settings.scale == 1.0);
 }

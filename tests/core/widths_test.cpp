@@ -73,7 +73,7 @@ void check_combination(const Combination& c, const Operands& operands, std::size
 
 TEST_CASE("widths: heads x d_k x d_v x d_out x output projection: computed, or refused by rule") {
     Operands operands;
-    operands.inputs = test::random_array({tokens, d_in}, 2, 11);
+    operands["inputs"] = test::random_array({tokens, d_in}, 2, 11);
     std::vector<Width> widths{std::nullopt};
     for (std::uint64_t width = 1; width <= max_width; ++width) widths.emplace_back(width);
     test::Sample sample;

@@ -104,16 +104,16 @@ void draw_masks(Draw& draw, DrawnLayer& layer, const Extent& size) {
         return mask;
     };
     if (draw.one_in(3)) {
-        layer.operands.mask_is_boolean = draw.one_in(2);
+        layer.operands.is_boolean["mask"] = draw.one_in(2);
         std::vector<std::size_t> shape{draw.one_in(2) ? size.q_len : 1, size.kv_len};
         if (draw.one_in(2)) shape.insert(shape.begin(), draw.one_in(2) ? size.heads : 1);
         if (shape.size() == 3 && draw.one_in(2)) shape.insert(shape.begin(), size.batch);
-        layer.operands.mask = fill(std::move(shape), layer.operands.mask_is_boolean);
+        layer.operands["mask"] = fill(std::move(shape), layer.operands.is_boolean["mask"]);
     }
     if (draw.one_in(4)) {
-        layer.operands.key_padding_mask_is_boolean = draw.one_in(2);
-        layer.operands.key_padding_mask =
-            fill({size.batch, size.kv_len}, layer.operands.key_padding_mask_is_boolean);
+        layer.operands.is_boolean["key_padding_mask"] = draw.one_in(2);
+        layer.operands["key_padding_mask"] =
+            fill({size.batch, size.kv_len}, layer.operands.is_boolean["key_padding_mask"]);
     }
 }
 
@@ -127,7 +127,7 @@ void draw_linear(Draw& draw, DrawnLayer& layer, const Extent& size) {
         return constants;
     };
     const bool has_columns =
-        layer.operands.query.dimension() == 0 || layer.operands.query.dimension() == 3;
+        layer.operands["query"].dimension() == 0 || layer.operands["query"].dimension() == 3;
     const auto gate = [&](double low, double high, std::size_t columns) {
         const std::size_t d = has_columns ? size.kv_heads * columns : columns;
         std::vector<std::size_t> shape{size.batch, size.kv_heads, size.q_len, d};
@@ -141,19 +141,20 @@ void draw_linear(Draw& draw, DrawnLayer& layer, const Extent& size) {
     const bool gives_arrays = draw.one_in(2);
     if (draw.one_in(2)) {
         if (gives_arrays)
-            layer.operands.decay = gate(-2, 0, draw.one_in(2) ? size.d_k : 1);
+            layer.operands["decay"] = gate(-2, 0, draw.one_in(2) ? size.d_k : 1);
         else
             s.decay = each(-1, 0);
     }
     if (draw.one_in(2)) {
         if (gives_arrays)
-            layer.operands.beta = gate(0, 1, 1);
+            layer.operands["beta"] = gate(0, 1, 1);
         else
             s.beta = each(0, 1);
         s.qk_norm = true;  // else the states grow beyond any bound
     }
     if (draw.one_in(2))
-        layer.operands.past_state = draw.array({size.batch, size.kv_heads, size.d_k, size.d_v}, 1);
+        layer.operands["past_state"] =
+            draw.array({size.batch, size.kv_heads, size.d_k, size.d_v}, 1);
 }
 
 template <class T>
@@ -215,13 +216,14 @@ DrawnLayer drawn_layer(std::uint32_t seed, Lengths lengths) {
                          : draw.array({size.batch, heads, len, d}, width);
         };
         if (packs) s.heads = size.heads, s.kv_heads = size.kv_heads;
-        o.query = operand(size.heads, size.q_len, size.d_k);
-        o.key = operand(size.kv_heads, size.kv_len, size.d_k);
-        o.value = operand(size.kv_heads, size.kv_len, size.d_v);
+        o["query"] = operand(size.heads, size.q_len, size.d_k);
+        o["key"] = operand(size.kv_heads, size.kv_len, size.d_k);
+        o["value"] = operand(size.kv_heads, size.kv_len, size.d_v);
     } else {
         const std::size_t d_in = draw.size(2, draw.among<std::size_t>({6, 40}));
-        o.inputs = draw.array({size.batch, size.q_len, d_in}, width);
-        if (s.mode == Mode::cross) o.context = draw.array({size.batch, size.kv_len, d_in}, width);
+        o["inputs"] = draw.array({size.batch, size.q_len, d_in}, width);
+        if (s.mode == Mode::cross)
+            o["context"] = draw.array({size.batch, size.kv_len, d_in}, width);
         if (draw.one_in(3)) o.norm = draw_norm(draw, d_in, draw.one_in(2));
         if (s.mode == Mode::cross) o.norm.reset();
         s.init = draw.among({Init::linear, Init::rand, Init::xavier});
@@ -245,8 +247,8 @@ DrawnLayer drawn_layer(std::uint32_t seed, Lengths lengths) {
         if (s.mode != Mode::cross && draw.one_in(4) && s.style == Style::split) {
             size.past = draw.size(1, 5);
             size.kv_len += size.past;
-            o.past_key = draw.array({size.batch, size.kv_heads, size.past, size.d_k}, width);
-            o.past_value = draw.array({size.batch, size.kv_heads, size.past, size.d_v}, width);
+            o["past_key"] = draw.array({size.batch, size.kv_heads, size.past, size.d_k}, width);
+            o["past_value"] = draw.array({size.batch, size.kv_heads, size.past, size.d_v}, width);
         }
         draw_scores(draw, s, size);
         draw_masks(draw, layer, size);

@@ -191,7 +191,7 @@ json request_schema() {
     for (const ModeRow& row : mode_rows) {
         json names{"mode", "id", "meta", "inputs"};
         for (const cli::Option& option : cli::options())
-            if ((option.use & cli::as_key) != 0 && (option.modes & cli::in(row.mode)) != 0)
+            if ((option.use & cli::as_key) != 0 && (option.modes & in(row.mode)) != 0)
                 names.push_back(option.key);
         for (const auto& [name, key] : other_names())
             if (!cli::key_meant(name, row.mode, 0).empty()) names.push_back(name);

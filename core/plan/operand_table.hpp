@@ -1,0 +1,115 @@
+// Every operand of a question, one row each: where it is a key, its ranks, what it may hold.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <ranges>
+#include <stdexcept>
+#include <string_view>
+#include <vector>
+
+#include "core/plan/settings.hpp"
+
+namespace attn {
+
+/// The axis that the labels in an operand's file name.
+enum class LabelsOf { none, queries, keys };
+
+/// What a question does with an operand.
+enum class OperandKind {
+    tokens,  ///< what attends and is attended to: the inputs, or queries, keys and values
+    cache,   ///< of earlier tokens: has the axes of its array, or those that the result shows
+    gate,    ///< of linear attention, for each token; constants may stand for it
+    mask  ///< boolean, or added to the scores, and of float64; others have the computation's type
+};
+
+struct OperandRow {
+    const char* key;  ///< in requests and results, and its flag
+    Modes modes;      ///< where a file or a key of its own gives it: the inputs are INPUT
+    OperandKind kind;
+    std::size_t lowest_rank, highest_rank;
+    bool nonfinite = true;  ///< masks have infinities; masked keys and values may be anything
+    LabelsOf labels = LabelsOf::none;
+    std::vector<double> LinearSettings::*constants = nullptr;  ///< of a gate
+    std::string_view array = key;                              ///< that records it as it is given
+
+    constexpr bool is_tokens() const { return kind == OperandKind::tokens; }
+    constexpr bool is_mask() const { return kind == OperandKind::mask; }
+    /// `projects`: the request has inputs, so that only a context is required.
+    constexpr bool is_required(bool projects) const {
+        return is_tokens() && !(projects && (modes & in(Mode::cross)) == 0);
+    }
+};
+
+namespace operand_detail {
+
+constexpr Modes bare = in(Mode::sdpa) | in(Mode::linear), linear = in(Mode::linear),
+                attends = every_mode & ~linear;
+using enum LabelsOf;
+using enum OperandKind;
+
+}  // namespace operand_detail
+
+/// In the order in which they are read.
+inline constexpr auto operand_rows = [] {
+    using namespace operand_detail;
+    return std::to_array<OperandRow>({
+        {"inputs", 0, tokens, 2, 3, false},
+        {"context", in(Mode::cross), tokens, 2, 3, false, keys},
+        {"query", bare, tokens, 2, 4, false, queries},
+        {"key", bare, tokens, 2, 4, true, keys},
+        {"value", bare, tokens, 2, 4},
+        {"past_key", attends, cache, 2, 4},
+        {"past_value", attends, cache, 2, 4},
+        {"decay", linear, gate, 1, 4, true, none, &LinearSettings::decay},
+        {"beta", linear, gate, 1, 4, true, none, &LinearSettings::beta},
+        {"past_state", linear, cache, 2, 4},
+        {"mask", attends, mask, 1, 4, true, none, nullptr, "attn_mask"},
+        {"key_padding_mask", attends, mask, 1, 2},
+    });
+}();
+
+/// Whether a key of its own gives the operand in this mode.
+constexpr bool is_operand(std::string_view key, Mode mode) {
+    return std::ranges::any_of(operand_rows, [&](const OperandRow& row) {
+        return row.key == key && (row.modes & in(mode)) != 0;
+    });
+}
+
+/// The index of a row. A string literal is looked up, and checked, at compile time.
+struct OperandId {
+    std::size_t index;
+
+    constexpr OperandId(const OperandRow& row)
+        : index(static_cast<std::size_t>(&row - operand_rows.data())) {}
+    constexpr const OperandRow& row() const { return operand_rows[index]; }
+    friend bool operator==(OperandId, OperandId) = default;
+    consteval OperandId(const char* key) : index(0) {
+        while (operand_rows.at(index).key != std::string_view(key)) ++index;
+    }
+};
+
+/// The masks, in the order of their rows.
+inline constexpr auto mask_operands = [] {
+    constexpr auto count = std::ranges::count_if(operand_rows, &OperandRow::is_mask);
+    std::array<const OperandRow*, static_cast<std::size_t>(count)> masks{};
+    std::ranges::transform(operand_rows | std::views::filter(&OperandRow::is_mask), masks.begin(),
+                           [](const OperandRow& row) { return &row; });
+    return masks;
+}();
+
+/// A value for each operand.
+template <class T>
+class ByOperand {
+public:
+    constexpr T& operator[](OperandId operand) { return values_[operand.index]; }
+    constexpr const T& operator[](OperandId operand) const { return values_[operand.index]; }
+
+    friend bool operator==(const ByOperand&, const ByOperand&) = default;
+
+private:
+    std::array<T, operand_rows.size()> values_{};
+};
+
+}  // namespace attn
