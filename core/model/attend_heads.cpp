@@ -1,5 +1,4 @@
 // One `sdpa` computation on the heads of a layer, and its description.
-#include <cmath>
 #include <limits>
 
 #include "core/base/error.hpp"

@@ -4,8 +4,6 @@
 #include <cmath>
 
 #include "core/base/memory.hpp"
-#include "core/operator/rope.hpp"
-#include "core/plan/settings.hpp"
 #include "io/model/families.hpp"
 #include "io/transformer/shared_rows.hpp"
 
@@ -112,12 +110,7 @@ Projection<T> read_projection(std::span<const AttentionPart> groups, LinearMap A
         std::size_t outputs = 0;
         for (const OutputRange& range : ranges) outputs += range.count;
         const std::size_t size = outputs * map.d_in;
-        if (group == 0) {
-            p.in_out = map.in_out;
-            p.weight = Tensor3<T>::from_shape(
-                {groups.size(), map.in_out ? map.d_in : outputs, map.in_out ? outputs : map.d_in});
-            p.bias = Tensor2<T>::from_shape({0, outputs});
-        }
+        if (group == 0) p = allocated<T>({groups.size(), map.d_in, outputs, false, map.in_out});
         if (p.d_in() != map.d_in || p.d_out() != outputs)
             throw Error(ErrorKind::input, map.weight->place(), "shape ",
                         shape_text(map.weight->shape()), "; expected the shape of head 0's");

@@ -5,7 +5,6 @@
 #include <cmath>
 
 #include "core/base/low_precision.hpp"
-#include "core/operator/rope.hpp"
 #include "core/operator/score_steps.hpp"
 #include "io/transformer/shared_rows.hpp"
 
