@@ -114,10 +114,10 @@ std::string config_json(const LayerAttention& attention) {
     request.settings.heads = plan.heads;
     request.settings.kv_heads = plan.kv_heads;
     request.locations["rope"] = {};
-    if (attention.rope_dims != 0) {
-        request.settings.rope = attention.rope_pairs;
-        request.settings.rope_dims = attention.rope_dims;
-        request.settings.rope_base = attention.rope_base;
+    if (const RopeSettings& rope = attention.rope; rope.dims != 0) {
+        request.settings.rope = rope.pairs;
+        request.settings.rope_dims = rope.dims;
+        if (rope.base != 0) request.settings.rope_base = rope.base;
     }
     std::string text = "{";
     io::append_member(text, "d_k", plan.heads * plan.d_k);

@@ -1,12 +1,10 @@
 // One `sdpa` computation on the heads of a layer, and its description.
-#include <cmath>
 #include <limits>
 
 #include "core/base/error.hpp"
 #include "core/layer/layer.hpp"
 #include "core/layer/mask_rows.hpp"
 #include "core/model/run_block.hpp"
-#include "core/operator/rope.hpp"
 
 namespace attn {
 namespace {
@@ -57,29 +55,14 @@ Settings settings_of(const BlockRun& run, const AttentionPart& part, const HeadI
     return settings;
 }
 
-/// The base whose angles these are: base^(-2i/dims). Nothing if they are scaled or of another form.
-std::optional<double> base_of(const Rotation& rotation) {
-    const std::vector<double>& angles = rotation.frequencies;
-    if (angles.size() < 2 || rotation.table != nullptr || rotation.position_step != 1 ||
-        rotation.factor != 1 || !(angles[1] > 0))
-        return {};
-    double base = std::pow(angles[1], -static_cast<double>(angles.size()));
-    constexpr double near = 1e-9;
-    if (std::abs(base - std::round(base)) <= near * base) base = std::round(base);
-    const std::vector<double> expected = rope_frequencies(base, 2 * angles.size(), {});
-    for (std::size_t i = 0; i < angles.size(); ++i)
-        if (!(std::abs(angles[i] - expected[i]) <= near * expected[i])) return {};
-    return base;
-}
-
 /// `own_bias`: an additive mask that excludes keys by -Infinity; may be empty.
 LayerAttention described(const BlockRun& run, const AttentionPart& part, const Plan& plan,
                          const HeadInputs& heads, const Array<double>& own_bias) {
     LayerAttention attention{.part = heads.is_cross ? "cross_" : run.prefix, .plan = plan};
     if (part.rotation && !heads.is_cross) {
-        attention.rope_pairs = part.rotation->pairs;
-        attention.rope_dims = 2 * part.rotation->frequencies.size();
-        attention.rope_base = base_of(*part.rotation);
+        attention.rope = part.rotation->rope;
+        if (!attention.rope.scaling.empty() || !part.rotation->is_of_rope())
+            attention.rope.base = 0;
     }
     Mask mask = settings_mask(plan);
     if (heads.allowed.size() != 0) mask.add(BroadcastRule(heads.allowed, true));

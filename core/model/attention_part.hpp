@@ -7,20 +7,25 @@
 
 #include "core/base/tensor.hpp"
 #include "core/model/parameter.hpp"
-#include "core/operator/choices.hpp"
+#include "core/operator/rope.hpp"
 
 namespace attn {
 
 /// The rotary embedding of some columns of each head. Pair i is rotated by the angle
 /// position * frequencies[i]. Cosine and sine are multiplied by `factor`.
 struct Rotation {
-    Rope pairs = Rope::half;
-    std::vector<double> frequencies;
+    RopeSettings rope;                ///< base 0: the angles have none
+    std::vector<double> frequencies;  ///< those of `rope`, or changed further
     double factor = 1;
     std::size_t first = 0;  ///< the first column that is rotated
     double position_step = 1;
     /// Replaces the angles: cosine and sine of each pair by position, (positions, pairs, 2).
     std::shared_ptr<const std::vector<double>> table;
+
+    /// Whether `rope` alone gives the angles.
+    bool is_of_rope() const {
+        return factor == 1 && position_step == 1 && !table && frequencies == rope.frequencies();
+    }
 };
 
 /// The layout of queries, keys and values in the outputs of the projections.

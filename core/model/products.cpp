@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "core/base/error.hpp"
-#include "core/layer/norm.hpp"
+#include "core/layer/weights.hpp"
 
 namespace attn {
 namespace {
@@ -54,14 +54,10 @@ States apply(const Compute& compute, const LinearMap& map, const States& x) {
         const std::vector<T> bias = row_of<T>(map.bias, map.first_bias, d_out);
         if (compute.products->is_fused())
             return multiply(compute, map, bias, x.data<T>(), rows, out.data<T>());
-        Projection<T> projection;
-        projection.in_out = map.in_out;
-        projection.weight = Tensor3<T>::from_shape(map.in_out ? std::array{one, d_in, d_out}
-                                                              : std::array{one, d_out, d_in});
-        if (!is_dry_run()) map.weight->read(map.first, d_in * d_out, projection.weight.data());
-        if (!bias.empty()) {
-            projection.bias = Tensor2<T>::from_shape({1, d_out});
-            if (!is_dry_run()) std::copy_n(bias.data(), d_out, projection.bias.data());
+        auto projection = allocated<T>({one, d_in, d_out, !bias.empty(), map.in_out});
+        if (!is_dry_run()) {
+            map.weight->read(map.first, d_in * d_out, projection.weight.data());
+            std::ranges::copy(bias, projection.bias.data());
         }
         out = States(project(States(x).take<T>(std::array{one, rows, d_in}), projection),
                      {one, rows, d_out});

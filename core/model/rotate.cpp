@@ -3,7 +3,6 @@
 
 #include "core/base/error.hpp"
 #include "core/model/run_block.hpp"
-#include "core/operator/rope.hpp"
 
 namespace attn {
 namespace {
@@ -47,7 +46,7 @@ void rotate(const Rotation& rotation, const std::vector<double>& positions, Stat
             if (backwards)
                 for (double& turn : sine) turn = -turn;
             for (std::size_t h = 0; h < x.depth(); ++h)
-                rotate_row<T>(values + (h * tokens + t) * d + rotation.first, rotation.pairs,
+                rotate_row<T>(values + (h * tokens + t) * d + rotation.first, rotation.rope.pairs,
                               cosine, sine);
         }
     });

@@ -29,13 +29,9 @@ struct LayerCache {
 
 /// A softmax attention that was computed, for the description of its layer in a result.
 struct LayerAttention {
-    std::string part;  ///< the prefix of its arrays: "encoder_", "decoder_", "cross_" or none
-    Plan plan;         ///< of the operator, after the rotary embedding
-    /// Of the first queries and keys of each head; 0 columns: no rotation. The base is set if it
-    /// gives the frequencies.
-    Rope rope_pairs = Rope::half;
-    std::size_t rope_dims = 0;
-    std::optional<double> rope_base = {};
+    std::string part;        ///< the prefix of its arrays: "encoder_", "decoder_", "cross_" or none
+    Plan plan;               ///< of the operator, after the rotary embedding
+    RopeSettings rope = {};  ///< 0 columns: no rotation; base 0: it does not give the frequencies
     std::size_t layer = 0;
     std::shared_ptr<const Mask> mask = {};  ///< the keys that each query may attend to
 };

@@ -1,104 +1,67 @@
 #include "io/model/families.hpp"
 
-#include <algorithm>
-#include <iterator>
 #include <numeric>
-#include <stdexcept>
 
-#include <nlohmann/json.hpp>
-
-#include "core/base/names.hpp"
-#include "core/model/attention_part.hpp"
+#include "io/model/row_reader.hpp"
 #include "io/read/json_document.hpp"
 
 namespace attn::io {
 
 extern const std::string_view layer_families_text;  // layer_families.json
 
+template <>
+constexpr std::string_view value_names<Rope> = "half interleaved";
+template <>
+constexpr std::string_view value_names<Rotates> = "none heads part_of_heads";
+template <>
+constexpr std::string_view value_names<Form> = "any lower_mask upper_mask one_number frequencies";
+
 namespace {
 
 using nlohmann::json;
 
-/// The member of a row; empty without it.
-std::string_view text_in(const json& row, const char* key) {
-    return row.contains(key) ? row[key].get_ref<const std::string&>() : std::string_view();
-}
+class LayerTable : public RowReader<LayerTable> {
+public:
+    using RowReader::read;
 
-/// The choice of this name; the first without one. Errors: an unknown name.
-template <class Choice, std::size_t n>
-Choice choice_of(std::string_view name, const std::string_view (&names)[n]) {
-    if (name.empty()) return Choice{};
-    const auto found = std::ranges::find(names, name);
-    if (found == std::end(names))
-        throw std::logic_error("layer_families.json has an unknown " + std::string(name));
-    return static_cast<Choice>(found - names);
-}
-
-ProjectionNames projection_in(const json& row, const char* key) {
-    if (!row.contains(key)) return {};
-    const json& found = row[key];
-    const bool stacks = text_in(row, "stacks").find(key) != std::string_view::npos;
-    if (found.is_array()) return {found[0], found[1], stacks};
-    const auto module = found.get<std::string>();
-    return {module + ".weight", module + ".bias", stacks};
-}
-
-LayerNames layer_in(const json& row, std::string_view layer) {
-    LayerNames names;
-    names.layer = layer;
-    names.joined = choice_of<JoinedHeads>(text_in(row, "joined"), {"separate", "parts", "groups"});
-    names.in_out = row.value("in_out", false);
-    names.is_open = row.value("is_open", false);
-    names.joins_bias = row.value("joins_bias", false);
-    names.is_wrapper = layer == "heads.#.";
-    names.needs_out = row.value("needs_out", true);
-    names.query = projection_in(row, "query");
-    names.key = projection_in(row, "key");
-    names.value = projection_in(row, "value");
-    names.out = projection_in(row, "out");
-    if (row.contains("others"))
-        for (const auto& [name, form] : row["others"].items())
-            names.others.push_back({name, choice_of<Form>(form.get_ref<const std::string&>(),
-                                                          {"any", "lower_mask", "upper_mask",
-                                                           "one_number", "frequencies"})});
-    names.shows_in_out = row.value("shows_in_out", false);
-    if (!names.is_wrapper) {
-        names.query_norm = text_in(row, "query_norm");
-        names.key_norm = text_in(row, "key_norm");
+    void read(const json& value, Family& to) {
+        read_members(value, "", FIELD(name), FIELD(published), FIELD(layers), FIELD(norm),
+                     FIELD(embedding), FIELD(eps), FIELD(rms), FIELD(causal), FIELD(rotates),
+                     FIELD(pairs), FIELD(is_plain), FIELD(biases_all), FIELD(types), FIELD(padded));
     }
-    names.more_key = text_in(row, "more_key");
-    names.more_value = text_in(row, "more_value");
-    return names;
-}
-
-Family family_in(const json& row) {
-    Family family;
-    family.name = text_in(row, "name");
-    family.published = text_in(row, "published");
-    for (const json& form : row["layers"])
-        for (const json& layer : form["layer"])
-            family.layers.push_back(layer_in(form, layer.get_ref<const std::string&>()));
-    family.norm = text_in(row, "norm");
-    if (row.contains("embedding")) {
-        const json& names = row["embedding"];
-        family.embedding = {text_in(names, "module"), text_in(names, "ids"),
-                            text_in(names, "positions"), text_in(names, "segments"),
-                            text_in(names, "norm")};
+    void read(const json& value, EmbeddingNames& to) {
+        read_members(value, "", FIELD(module), FIELD(ids), FIELD(positions), FIELD(segments),
+                     FIELD(norm));
     }
-    family.eps = row.value("eps", 0.0);
-    family.rms = row.value("rms", false);
-    family.causal = row.value("causal", true);
-    family.rotates =
-        choice_of<Rotates>(text_in(row, "rotates"), {"none", "heads", "part_of_heads"});
-    if (text_in(row, "pairs") == "interleaved") family.pairs = Rope::interleaved;
-    family.is_plain = row.value("is_plain", false);
-    family.biases_all = row.value("biases_all", false);
-    if (row.contains("types"))
-        for (const json& type : row["types"])
-            family.types.push_back(type.get_ref<const std::string&>());
-    family.padded = text_in(row, "padded");
-    return family;
-}
+    void read(const json& value, std::vector<LayerNames>& to) {
+        for (const json& form : value)
+            for (const json& layer : form["layer"]) read_form(form, layer, to.emplace_back());
+    }
+    void read(const json& value, ProjectionNames& to) {
+        const bool has_names = value.is_array();
+        to.weight = has_names ? value[0].get<std::string>() : value.get<std::string>() + ".weight";
+        to.bias = has_names ? value[1].get<std::string>() : value.get<std::string>() + ".bias";
+    }
+    void read(const json& value, std::vector<HarmlessTensor>& to) {
+        for (const auto& [name, form] : value.items()) read(form, to.emplace_back(name).form);
+    }
+
+private:
+    void read_form(const json& form, const json& layer, LayerNames& to) {
+        read_members(form, "layer stacks", FIELD(joined), FIELD(in_out), FIELD(is_open),
+                     FIELD(joins_bias), FIELD(needs_out), FIELD(query), FIELD(key), FIELD(value),
+                     FIELD(out), FIELD(others), FIELD(shows_in_out), FIELD(query_norm),
+                     FIELD(key_norm), FIELD(more_key), FIELD(more_value));
+        read(layer, to.layer);
+        to.is_wrapper = to.layer == "heads.#.";
+        if (to.is_wrapper) to.query_norm = to.key_norm = {};
+        const std::string stacks = form.value("stacks", "");
+        to.query.stacks = stacks.find("query") != stacks.npos;
+        to.key.stacks = stacks.find("key") != stacks.npos;
+        to.value.stacks = stacks.find("value") != stacks.npos;
+        to.out.stacks = stacks.find("out") != stacks.npos;
+    }
+};
 
 }  // namespace
 
@@ -106,7 +69,7 @@ const std::vector<Family>& all_families() {
     static const json rows = parse_own(layer_families_text);  // has the texts of the names
     static const std::vector<Family> families = [] {
         std::vector<Family> all;
-        std::ranges::transform(rows, std::back_inserter(all), family_in);
+        for (const json& row : rows) LayerTable().read(row, all.emplace_back());
         return all;
     }();
     return families;

@@ -4,8 +4,6 @@
 #include <cmath>
 
 #include "core/base/memory.hpp"
-#include "core/operator/rope.hpp"
-#include "core/plan/settings.hpp"
 #include "io/model/families.hpp"
 #include "io/transformer/shared_rows.hpp"
 
@@ -14,57 +12,16 @@ namespace {
 
 using nlohmann::json;
 
-/// Angles of a position that are the same up to rounding.
-bool are_near(const std::vector<double>& a, const std::vector<double>& b) {
-    return std::ranges::equal(
-        a, b, [](double x, double y) { return std::abs(x - y) <= 1e-14 * std::abs(y); });
-}
-
-/// The number of ten digits, at most, that is nearest: bases in configs have few digits.
-double with_few_digits(double x) {
-    const double unit = std::pow(10, std::floor(std::log10(x)) - 9);
-    return unit >= 1 ? std::round(x / unit) * unit
-                     : std::round(x * std::round(1 / unit)) / std::round(1 / unit);
-}
-
 /// Members rope, rope_base, rope_dims and rope_scaling of a request that give heads of this width
 /// these angles; false if none do.
-bool write_rotation(const Rotation& rotation, const ModelConfig& config, std::size_t width,
-                    json& settings) {
-    const std::vector<double>& angles = rotation.frequencies;
-    if (angles.empty() || rotation.factor != 1 || rotation.first != 0 ||
-        rotation.position_step != 1 || rotation.table != nullptr)
-        return false;
-    const std::size_t dims = 2 * angles.size();
-    std::vector<std::pair<double, std::vector<double>>> candidates;
-    if (angles.size() == 1 || (angles[1] > 0 && angles[1] < angles[0])) {
-        const double base = angles.size() == 1
-                                ? default_rope_base
-                                : with_few_digits(std::pow(angles[0] / angles[1],
-                                                           static_cast<double>(angles.size())));
-        candidates.push_back({base, {}});
-        if (angles[0] > 0 && angles[0] != 1)
-            candidates.push_back({base, {with_few_digits(1 / angles[0])}});
-    }
-    const json rope = config.rope();
-    if (rope.value("rope_type", json()) == "llama3") {
-        std::vector<double> scaling;
-        for (const char* key :
-             {"factor", "low_freq_factor", "high_freq_factor", "original_max_position_embeddings"})
-            if (rope.contains(key) && rope[key].is_number())
-                scaling.push_back(rope[key].get<double>());
-        if (scaling.size() == 4 && rope.contains("rope_theta") && rope["rope_theta"].is_number())
-            candidates.push_back({rope["rope_theta"].get<double>(), scaling});
-    }
-    for (const auto& [base, scaling] : candidates) {
-        if (!are_near(rope_frequencies(base, dims, scaling), angles)) continue;
-        settings["rope"] = std::string(name_of(rope_names, rotation.pairs));
-        settings["rope_base"] = base;
-        if (dims != width) settings["rope_dims"] = dims;
-        if (!scaling.empty()) settings["rope_scaling"] = scaling;
-        return true;
-    }
-    return false;
+bool write_rotation(const Rotation& rotation, std::size_t width, json& settings) {
+    const RopeSettings& rope = rotation.rope;
+    if (rotation.first != 0 || !rotation.is_of_rope()) return false;
+    settings["rope"] = std::string(name_of(rope_names, rope.pairs));
+    settings["rope_base"] = rope.base;
+    if (rope.dims != width) settings["rope_dims"] = rope.dims;
+    if (!rope.scaling.empty()) settings["rope_scaling"] = rope.scaling;
+    return true;
 }
 
 /// Whether each head has a weight of its own.
@@ -153,12 +110,7 @@ Projection<T> read_projection(std::span<const AttentionPart> groups, LinearMap A
         std::size_t outputs = 0;
         for (const OutputRange& range : ranges) outputs += range.count;
         const std::size_t size = outputs * map.d_in;
-        if (group == 0) {
-            p.in_out = map.in_out;
-            p.weight = Tensor3<T>::from_shape(
-                {groups.size(), map.in_out ? map.d_in : outputs, map.in_out ? outputs : map.d_in});
-            p.bias = Tensor2<T>::from_shape({0, outputs});
-        }
+        if (group == 0) p = allocated<T>({groups.size(), map.d_in, outputs, false, map.in_out});
         if (p.d_in() != map.d_in || p.d_out() != outputs)
             throw Error(ErrorKind::input, map.weight->place(), "shape ",
                         shape_text(map.weight->shape()), "; expected the shape of head 0's");
@@ -264,7 +216,7 @@ AttentionLayer attention_layer(const OpenModel& model, std::size_t layer) {
         const auto& other = std::get<AttentionPart>(of_long.mixer).rotation;
         if (!other || other->frequencies != part.rotation->frequencies)
             refuse("rotary angles that depend on the number of tokens");
-        if (!write_rotation(*part.rotation, model.config(), part.d_k, made.settings))
+        if (!write_rotation(*part.rotation, part.d_k, made.settings))
             refuse("rotary angles other than those of --rope-base and --rope-scaling");
     }
     made.norm = block.attention_norm;

@@ -2,39 +2,21 @@
 // base, except those that it gives itself. A row whose name has several words is only a base for
 // others. `note` is a comment.
 #include <algorithm>
-#include <array>
 #include <deque>
 #include <map>
 #include <mutex>
-#include <stdexcept>
-#include <type_traits>
 #include <utility>
 
-#include "core/base/names.hpp"
+#include "io/model/row_reader.hpp"
 #include "io/read/json_document.hpp"
-#include "io/text/text.hpp"
 #include "io/transformer/family_row.hpp"
 
 namespace attn::io {
 
 extern const std::string_view families_text;  // families.ndjson
 
-namespace {
-
-using nlohmann::json;
-
-constexpr const RowFunctions* all_functions[] = {
-    &deepseek4_functions,  &delta_functions, &encoder_functions, &encoder_decoder_functions,
-    &gemma_functions,      &gpt_functions,   &hybrid_functions,  &latent_functions,
-    &layer_norm_functions, &llama_functions, &shared_functions,  &vision_functions};
-
-/// The names of an enumeration's values, in their order.
-template <class Value>
-constexpr std::string_view value_names;
 template <>
 constexpr std::string_view value_names<BlockOrder> = "sequential parallel";
-template <>
-constexpr std::string_view value_names<JoinedHeads> = "separate parts groups blocks";
 template <>
 constexpr std::string_view value_names<Rotary> = "none half interleaved";
 template <>
@@ -45,13 +27,14 @@ template <>
 constexpr std::string_view value_names<Experts::Scores> =
     "softmax sigmoid sqrt_softplus softmax_of_chosen one_by_one";
 
-[[noreturn]] void refuse_unknown(const std::string& found) {
-    throw std::logic_error("families.ndjson has an unknown " + found);
-}
+namespace {
 
-std::string_view text_in(const json& value) {
-    return value.get_ref<const std::string&>();
-}
+using nlohmann::json;
+
+constexpr const RowFunctions* all_functions[] = {
+    &deepseek4_functions,  &delta_functions, &encoder_functions, &encoder_decoder_functions,
+    &gemma_functions,      &gpt_functions,   &hybrid_functions,  &latent_functions,
+    &layer_norm_functions, &llama_functions, &shared_functions,  &vision_functions};
 
 constexpr std::string_view row_start = "{\"name\": \"";
 
@@ -60,41 +43,72 @@ std::string_view name_in(std::string_view line) {
     return line.substr(0, line.find('"'));
 }
 
-/// The member of `to` under its own name.
-#define FIELD(member) Field(#member, to.member)
-
-class FamilyTable {
+class FamilyTable : public RowReader<FamilyTable> {
 public:
+    using RowReader::read;
+
     /// The row of this name, or null. It stays where it is.
     const FamilyRow* find(std::string_view name) {
         const std::lock_guard lock(mutex_);
         return line_of(name).empty() ? nullptr : &row_of(name);
     }
 
+    /// Query, key, value and output, or joined queries, keys and values, and the output.
+    void read(const json& value, ProjectionModules& member) {
+        const std::vector<std::string_view> names = split_text(text_in(value), ' ');
+        member = {.query = names.front(), .out = names.back()};
+        if (names.size() == 4) member = {names[0], names[1], names[2], names[3]};
+    }
+    /// Gate, up and down, or up and down.
+    void read(const json& value, FeedForwardModules& member) {
+        const std::vector<std::string_view> names = split_text(text_in(value), ' ');
+        member = {{}, names.front(), names.back()};
+        if (names.size() == 3) member = {names[0], names[1], names[2]};
+    }
+    /// Changes of the base's names of experts, or of those of another row.
+    void read(const json& value, std::optional<ExpertNames>& member) {
+        if (value.is_null()) return member.reset();
+        if (value.contains("base")) member = row_of(text_in(value["base"])).experts;
+        if (!member) member.emplace();
+        read_experts(value, *member);
+    }
+    void read(const json& value, const FamilyRow*& member) { member = &row_of(text_in(value)); }
+    template <class Result, class... Arguments>
+    void read(const json& value, Result (*&member)(Arguments...)) {
+        member = nullptr;
+        if (value.is_null()) return;
+        for (const RowFunctions* const group : all_functions)
+            for (const RowFunction& one : *group)
+                if (one.name == text_in(value))
+                    member = std::get<Result (*)(Arguments...)>(one.function);
+        if (member == nullptr) refuse_unknown("function " + value.dump());
+    }
+
 private:
     void read_row(const json& members, FamilyRow& to) {
-        read_members(
-            members, FIELD(part), FIELD(prefix), FIELD(layer), FIELD(ids), FIELD(positions),
-            FIELD(segments), FIELD(embedding_norm), FIELD(embedding_projection), FIELD(final_norm),
-            FIELD(head), FIELD(eps), FIELD(attention_norm), FIELD(attention_post_norm),
-            FIELD(attention_sum_norm), FIELD(ffn_norm), FIELD(ffn_post_norm), FIELD(ffn_sum_norm),
-            FIELD(query_norm), FIELD(key_norm), FIELD(activation), FIELD(activation_name),
-            FIELD(passed), FIELD(required), FIELD(cross), FIELD(cross_norm), FIELD(cross_post_norm),
-            FIELD(cross_sum_norm), FIELD(layers_key), FIELD(heads_key), FIELD(kv_heads_key),
-            FIELD(vocabulary_key), FIELD(positions_key), FIELD(inner_key), FIELD(always_ties),
-            FIELD(rms), FIELD(norm_plus_one), FIELD(norm_has_weight), FIELD(ffn_shares_norm),
-            FIELD(in_out), FIELD(norms_whole), FIELD(norms_after_rotation), FIELD(causal),
-            FIELD(order), FIELD(joined), FIELD(rotary), FIELD(windowed), FIELD(ffn_joined),
-            FIELD(layer_types), FIELD(ignored), FIELD(inputs), FIELD(other_ids),
-            FIELD(other_prefixes), FIELD(adjust_model), FIELD(adjust), FIELD(make_block),
-            FIELD(has_experts), FIELD(layer_rule), FIELD(layer_name), FIELD(adjust_row),
-            FIELD(kv_heads), FIELD(inner_width), FIELD(make_mixer), FIELD(make_block_ffn),
-            FIELD(attention), FIELD(ffn), FIELD(experts), FIELD(other_experts), FIELD(eps_value),
-            FIELD(window_pattern), FIELD(decoder), FIELD(other_names));
+        read_members(members, "name base note", FIELD(part), FIELD(prefix), FIELD(layer),
+                     FIELD(ids), FIELD(positions), FIELD(segments), FIELD(embedding_norm),
+                     FIELD(embedding_projection), FIELD(final_norm), FIELD(head), FIELD(eps),
+                     FIELD(attention_norm), FIELD(attention_post_norm), FIELD(attention_sum_norm),
+                     FIELD(ffn_norm), FIELD(ffn_post_norm), FIELD(ffn_sum_norm), FIELD(query_norm),
+                     FIELD(key_norm), FIELD(activation), FIELD(activation_name), FIELD(passed),
+                     FIELD(required), FIELD(cross), FIELD(cross_norm), FIELD(cross_post_norm),
+                     FIELD(cross_sum_norm), FIELD(layers_key), FIELD(heads_key),
+                     FIELD(kv_heads_key), FIELD(vocabulary_key), FIELD(positions_key),
+                     FIELD(inner_key), FIELD(always_ties), FIELD(rms), FIELD(norm_plus_one),
+                     FIELD(norm_has_weight), FIELD(ffn_shares_norm), FIELD(in_out),
+                     FIELD(norms_whole), FIELD(norms_after_rotation), FIELD(causal), FIELD(order),
+                     FIELD(joined), FIELD(rotary), FIELD(windowed), FIELD(ffn_joined),
+                     FIELD(layer_types), FIELD(ignored), FIELD(inputs), FIELD(other_ids),
+                     FIELD(other_prefixes), FIELD(adjust_model), FIELD(adjust), FIELD(make_block),
+                     FIELD(has_experts), FIELD(layer_rule), FIELD(layer_name), FIELD(adjust_row),
+                     FIELD(kv_heads), FIELD(inner_width), FIELD(make_mixer), FIELD(make_block_ffn),
+                     FIELD(attention), FIELD(ffn), FIELD(experts), FIELD(other_experts),
+                     FIELD(eps_value), FIELD(window_pattern), FIELD(decoder), FIELD(other_names));
     }
 
     void read_experts(const json& members, ExpertNames& to) {
-        read_members(members, FIELD(module), FIELD(router), FIELD(stacked_gate_up),
+        read_members(members, "base", FIELD(module), FIELD(router), FIELD(stacked_gate_up),
                      FIELD(stacked_down), FIELD(shared), FIELD(shared_gate), FIELD(count),
                      FIELD(chosen), FIELD(normalise_key), FIELD(shared_count), FIELD(choice_bias),
                      FIELD(factor), FIELD(has_letters), FIELD(stacked_in_out), FIELD(normalise),
@@ -119,88 +133,10 @@ private:
         return rows_.emplace(name_in(line), std::move(row)).first->second;
     }
 
-    /// A member of a row, whatever its type.
-    class Field {
-    public:
-        template <class Member>
-        Field(std::string_view name, Member& member)
-            : key(name), to_(&member), read_([](FamilyTable& table, const json& value, void* to) {
-                  table.read(value, *static_cast<Member*>(to));
-              }) {}
-        void read(FamilyTable& table, const json& value) const { read_(table, value, to_); }
-
-        const std::string_view key;
-
-    private:
-        void* const to_;
-        void (*const read_)(FamilyTable&, const json&, void*);
-    };
-
-    template <class... Fields>
-    void read_members(const json& from, const Fields&... all) {
-        const std::array fields{all...};
-        for (const auto& member : from.items()) {
-            const std::string_view key = member.key();
-            if (const Field* const field = find_row(fields, &Field::key, key))
-                field->read(*this, member.value());
-            else if (key != "name" && key != "base" && key != "note")
-                refuse_unknown("field " + member.key());
-        }
-    }
-
-    void read(const json& value, std::string_view& member) { member = text_in(value); }
-    void read(const json& value, json& member) { member = value; }
-    void read(const json& value, std::vector<std::string_view>& member) {
-        member = split_text(text_in(value), ' ');
-    }
-    /// Query, key, value and output, or joined queries, keys and values, and the output.
-    void read(const json& value, ProjectionModules& member) {
-        const std::vector<std::string_view> names = split_text(text_in(value), ' ');
-        member = {.query = names.front(), .out = names.back()};
-        if (names.size() == 4) member = {names[0], names[1], names[2], names[3]};
-    }
-    /// Gate, up and down, or up and down.
-    void read(const json& value, FeedForwardModules& member) {
-        const std::vector<std::string_view> names = split_text(text_in(value), ' ');
-        member = {{}, names.front(), names.back()};
-        if (names.size() == 3) member = {names[0], names[1], names[2]};
-    }
-    /// Changes of the base's names of experts, or of those of another row.
-    void read(const json& value, std::optional<ExpertNames>& member) {
-        if (value.is_null()) return member.reset();
-        if (value.contains("base")) member = row_of(text_in(value["base"])).experts;
-        if (!member) member.emplace();
-        read_experts(value, *member);
-    }
-    void read(const json& value, const FamilyRow*& member) { member = &row_of(text_in(value)); }
-    template <class Value>
-    void read(const json& value, Value& member) {
-        if constexpr (std::is_enum_v<Value>) {
-            const std::vector<std::string_view> names = split_text(value_names<Value>, ' ');
-            const auto found = std::ranges::find(names, text_in(value));
-            if (found == names.end()) refuse_unknown("value " + value.dump());
-            member = static_cast<Value>(found - names.begin());
-        } else {
-            member = value.get<Value>();
-        }
-    }
-    template <class Result, class... Arguments>
-    void read(const json& value, Result (*&member)(Arguments...)) {
-        member = nullptr;
-        if (value.is_null()) return;
-        for (const RowFunctions* const group : all_functions)
-            for (const RowFunction& one : *group)
-                if (one.name == text_in(value))
-                    member = std::get<Result (*)(Arguments...)>(one.function);
-        if (member == nullptr) refuse_unknown("function " + value.dump());
-    }
-
     std::mutex mutex_;
     std::deque<json> texts_;  // to which rows refer
     std::map<std::string_view, FamilyRow> rows_;
 };
-
-#undef FIELD
 
 bool is_type(std::string_view name) {
     return name.find(' ') == std::string_view::npos;

@@ -5,7 +5,6 @@
 #include <numbers>
 #include <vector>
 
-#include "core/operator/rope.hpp"
 #include "core/plan/settings.hpp"
 #include "io/file/source.hpp"
 
@@ -192,9 +191,9 @@ Rotation rotation_of(const ModelConfig& config, const json& settings, std::size_
         throw Error(ErrorKind::input, config.place(), "low_freq_factor is ",
                     json(scaling[1]).dump(), " and high_freq_factor is ", json(scaling[2]).dump(),
                     "; expected numbers above 0");
-    Rotation rotation;
-    rotation.pairs = pairs;
-    rotation.frequencies = rope_frequencies(base, dims, scaling);
+    const RopeSettings plain{pairs, base, dims, {}};
+    Rotation rotation{{pairs, base, dims, scaling}, {}};
+    rotation.frequencies = rotation.rope.frequencies();
     if (is_proportional) {
         const auto turned = static_cast<std::size_t>(static_cast<double>(width) * part / 2);
         for (std::size_t i = turned; i < rotation.frequencies.size(); ++i)
@@ -220,6 +219,7 @@ Rotation rotation_of(const ModelConfig& config, const json& settings, std::size_
         throw Error(ErrorKind::input, config.place(), "the rotary settings ",
                     shortened(settings.dump(), 120),
                     " give angles that are not finite; expected positive factors and lengths");
+    if (rotation.frequencies == plain.frequencies()) rotation.rope = plain;  // without effect
     return rotation;
 }
 

@@ -80,7 +80,7 @@ void adjust_roformer(BlockReader& reader, TransformerBlock& block, AttentionPart
     if (part.d_k % 2 != 0)
         reader.config.fail("num_attention_heads", "a number of heads whose width is even");
     Rotation rotation;
-    rotation.pairs = Rope::interleaved;
+    rotation.rope = {Rope::interleaved, 0, part.d_k, {}};
     rotation.frequencies.resize(part.d_k / 2);
     rotation.table = roformer_table(reader, part.d_k);
     part.rotation = std::move(rotation);

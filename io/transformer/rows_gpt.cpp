@@ -5,7 +5,6 @@
 #include <cmath>
 
 #include "core/base/low_precision.hpp"
-#include "core/operator/rope.hpp"
 #include "core/operator/score_steps.hpp"
 #include "io/transformer/shared_rows.hpp"
 
@@ -54,10 +53,8 @@ void rotate_columns(BlockReader& reader, TransformerBlock&, AttentionPart& part)
     const std::size_t dims = reader.config.whole("rotary_dim", part.d_k);
     if (dims == 0 || dims > part.d_k || dims % 2 != 0)
         reader.config.fail("rotary_dim", "an even number from 2 to the heads' width ", part.d_k);
-    Rotation rotation;
-    rotation.pairs = Rope::interleaved;
-    rotation.frequencies = rope_frequencies(default_rope_base, dims, {});
-    part.rotation = rotation;
+    const RopeSettings rope{Rope::interleaved, default_rope_base, dims, {}};
+    part.rotation = Rotation{rope, rope.frequencies()};
 }
 
 void adjust_codegen(BlockReader& reader, TransformerBlock& block, AttentionPart& part) {

@@ -132,7 +132,7 @@ void make_indexed_attention(BlockReader& reader, TransformerBlock& block, Rope p
     indexer.rotation = part.rotation;
     if (indexer.rotation) {
         indexer.rotation->first = 0;
-        indexer.rotation->pairs = pairs;
+        indexer.rotation->rope.pairs = pairs;
     }
     indexer.is_shared = true;
     part.indexer = std::move(indexer);

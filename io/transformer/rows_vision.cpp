@@ -193,6 +193,7 @@ void adjust_dinov3(BlockReader& reader, TransformerBlock& block, AttentionPart& 
         reader.config.fail("num_attention_heads",
                            "a number of heads whose width is a multiple of 4");
     Rotation rotation;
+    rotation.rope.dims = part.d_k;
     rotation.frequencies.resize(part.d_k / 2);
     rotation.table = dinov3_table(reader, part.d_k);
     part.rotation = std::move(rotation);
