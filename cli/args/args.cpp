@@ -71,7 +71,7 @@ std::optional<double> Args::real(std::string_view own) const {
     return number.value;
 }
 
-std::optional<std::size_t> Args::place(std::string_view own) const {
+std::optional<std::size_t> Args::choice(std::string_view own) const {
     const std::optional<std::string> name = text(own);
     if (!name) return {};
     const auto names = names_of(own_option(*this, own).field);

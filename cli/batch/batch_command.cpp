@@ -72,7 +72,7 @@ const io::OutputFormat* packed_format(const Request& defaults) {
 Request defaults_of(const Args& args) {
     Request defaults;
     defaults.of_batch = true;
-    const std::optional<std::size_t> mode = args.place("mode");
+    const std::optional<std::size_t> mode = args.choice("mode");
     defaults.has_mode = mode.has_value();
     if (mode) defaults.settings.mode = mode_rows[*mode].mode;
     defaults = with_flags(std::move(defaults), args);

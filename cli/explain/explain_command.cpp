@@ -238,7 +238,8 @@ void check_result_flags(const Args& args, const std::string& result) {
 
 int run_explain(const Args& args) {
     ExplainRequest request;
-    if (const auto format = args.place("format")) request.format = page_format_names[*format].first;
+    if (const auto format = args.choice("format"))
+        request.format = page_format_names[*format].first;
     request.head = args.whole("head");
     request.batch = args.whole("batch");
     request.full = args.has("full");

@@ -91,11 +91,11 @@ std::vector<NamedArray> read_arrays(const StoredResult& stored, const ArraySet& 
 
 /// The row of one query; arrays without an axis of queries as they are.
 NamedArray row_of_query(const NamedArray& array, std::size_t row) {
-    const std::size_t place = io::place_of_axis(array, "q_len");
-    if (place == array.axes.size()) return array;
+    const std::size_t axis = io::index_of_axis(array, "q_len");
+    if (axis == array.axes.size()) return array;
     return std::visit(
         [&](const auto& values) {
-            return NamedArray{array.name, picked(values, place, {row}), array.axes};
+            return NamedArray{array.name, picked(values, axis, {row}), array.axes};
         },
         array.values);
 }

@@ -25,14 +25,14 @@ ordered_json question_in(const io::InputFile& file) {
 }
 
 /// Throws if `other` differs, at its first member that does.
-void check_same_question(const ordered_json& one, const std::string& place_of_one,
+void check_same_question(const ordered_json& one, const std::string& one_location,
                          const ordered_json& other, const std::string& place,
                          const std::string& name = "") {
     if (one.is_object() && other.is_object()) {
         ordered_json keys = one;
         keys.update(other);
         for (const auto& [key, value] : keys.items())
-            check_same_question(one.value(key, ordered_json()), place_of_one,
+            check_same_question(one.value(key, ordered_json()), one_location,
                                 other.value(key, ordered_json()), place,
                                 name.empty() ? key : name + "." + key);
         return;
@@ -43,8 +43,8 @@ void check_same_question(const ordered_json& one, const std::string& place_of_on
     };
     throw Error(ErrorKind::input, place,
                 name == "digest"
-                    ? "is of other inputs than " + place_of_one + "; expected parts of one question"
-                    : name + " is " + shown(other) + ", and in " + place_of_one + " " + shown(one) +
+                    ? "is of other inputs than " + one_location + "; expected parts of one question"
+                    : name + " is " + shown(other) + ", and in " + one_location + " " + shown(one) +
                           "; expected parts of one question");
 }
 

@@ -173,7 +173,7 @@ std::vector<const NamedArray*> keep_heads(io::Report& report,
         if (is_alike(array))
             std::visit(
                 [&](auto& values) {
-                    values = picked(values, io::place_of_axis(array, "heads"), positions);
+                    values = picked(values, io::index_of_axis(array, "heads"), positions);
                 },
                 array.values);
     report.heads = heads;
@@ -184,7 +184,7 @@ std::vector<std::size_t> keep_layers(io::Report& report, const std::vector<std::
                                      const std::string& place) {
     std::vector<std::size_t> kept;
     for (NamedArray& array : report.arrays) {
-        const std::size_t axis = io::place_of_axis(array, "layer");
+        const std::size_t axis = io::index_of_axis(array, "layer");
         if (axis == array.axes.size()) continue;
         std::vector<std::size_t> positions;
         std::vector<std::string> labels;

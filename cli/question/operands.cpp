@@ -262,9 +262,9 @@ private:
 
     /// Whether the key's value is an array of the request's document, or of another INPUT.
     bool is_array_in_document(const std::string& key) const {
-        const auto place = request_.locations.find(key);
-        return place != request_.locations.end() && place->second.in_document &&
-               place->second.value.empty();
+        const auto found = request_.locations.find(key);
+        return found != request_.locations.end() && found->second.in_document &&
+               found->second.value.empty();
     }
 
     /// Queries, keys and values are rarely meant as integers, which indices and codes are.

@@ -12,9 +12,9 @@
 namespace attn::cli {
 
 bool is_from_flag(const Request& request, std::string_view key) {
-    const auto place = request.locations.find(key);
-    return place != request.locations.end() &&
-           (place->second.is_default || place->second.text.starts_with("--"));
+    const auto found = request.locations.find(key);
+    return found != request.locations.end() &&
+           (found->second.is_default || found->second.text.starts_with("--"));
 }
 
 io::Access access_to(const Request& request, std::string_view key) {
@@ -50,8 +50,8 @@ std::string location_of(const Request& request, const std::string& key) {
 }
 
 bool is_from_key(const Request& request, const std::string& key) {
-    const auto place = request.locations.find(key);
-    return place != request.locations.end() && place->second.is_key;
+    const auto found = request.locations.find(key);
+    return found != request.locations.end() && found->second.is_key;
 }
 
 Error setting_error(const Request& request, const std::string& key, const std::string& message) {

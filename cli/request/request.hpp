@@ -166,8 +166,8 @@ struct Request {
     bool has(std::string_view setting) const { return locations.contains(setting); }
     /// Whether a flag takes precedence over the document's value.
     bool keeps_flag(std::string_view setting) const {
-        const auto place = locations.find(setting);
-        return place != locations.end() && !place->second.is_default && !of_batch;
+        const auto found = locations.find(setting);
+        return found != locations.end() && !found->second.is_default && !of_batch;
     }
     /// Whether queries, keys and values are projected from inputs: the request gives none.
     bool projects() const {

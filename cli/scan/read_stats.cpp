@@ -46,15 +46,15 @@ json values_of(const io::JsonDocument& document, const io::Source& source) {
 
 std::vector<std::size_t> statistics_in(const json& names) {
     const auto all = head_statistics();
-    std::vector<std::size_t> places;
+    std::vector<std::size_t> indices;
     for (const auto& name : names.get<std::vector<std::string>>()) {
         const auto row = std::ranges::find(all, name, &HeadStatistic::name);
         if (row == all.end()) throw WrongStats{"unknown statistic " + io::shortened(name)};
-        places.push_back(static_cast<std::size_t>(row - all.begin()));
-        require_stats(places.size() == 1 || places[places.size() - 2] < places.back(),
+        indices.push_back(static_cast<std::size_t>(row - all.begin()));
+        require_stats(indices.size() == 1 || indices[indices.size() - 2] < indices.back(),
                       "the statistics are not in order");
     }
-    return places;
+    return indices;
 }
 
 FailedRecords failed_in(const json& failed) {

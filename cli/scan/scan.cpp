@@ -80,8 +80,8 @@ std::uint64_t digest_of_model(const io::OpenModel& model) {
 /// What a file of statistics states of the model and the settings.
 std::string config_of(const ScanRequest& request, const io::OpenModel& model) {
     std::vector<std::string_view> names;
-    for (const std::size_t place : request.statistics)
-        names.push_back(head_statistics()[place].name);
+    for (const std::size_t index : request.statistics)
+        names.push_back(head_statistics()[index].name);
     const Settings& settings = request.defaults.settings;
     std::string config = "{";
     io::append_member(config, "model_type", model.type());

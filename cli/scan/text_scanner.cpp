@@ -80,8 +80,8 @@ private:
             throw Error(ErrorKind::usage, "--skip-special",
                         "requires token ids, which the record lacks; expected text or token_ids in "
                         "it, or no such flag");
-        for (const std::size_t place : request_.statistics)
-            if (const HeadStatistic& statistic = head_statistics()[place];
+        for (const std::size_t index : request_.statistics)
+            if (const HeadStatistic& statistic = head_statistics()[index];
                 ids.empty() && statistic.needs_ids)
                 throw Error(ErrorKind::usage, "--stats " + std::string(statistic.name),
                             "requires token ids, which the record lacks; expected text or "

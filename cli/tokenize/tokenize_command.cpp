@@ -138,9 +138,9 @@ constexpr auto token_format_names = names_of(token_formats);
 
 /// Whether the flag, the name of the output or the terminal asks for a table.
 bool wants_table(const Args& args, const std::string& output) {
-    const auto place = args.place("format");
+    const auto index = args.choice("format");
     const TokenFormat* const format =
-        format_of_flag(token_formats, place ? &token_formats[*place] : nullptr,
+        format_of_flag(token_formats, index ? &token_formats[*index] : nullptr,
                        {output, "--output " + output, "tokens are written as a table or as JSON"});
     if (format != nullptr) return format == &token_formats.front();
     return args.has("decode") || (output == "-" && isatty(STDOUT_FILENO) != 0);

@@ -223,10 +223,10 @@ std::vector<std::size_t> indices_of_largest(const std::vector<double>& scores, s
         std::partial_sort(all.begin(), end, all.end(), is_before);
     else if (chosen != 0)
         std::nth_element(all.begin(), end - 1, all.end(), is_before);
-    std::vector<std::size_t> places;
+    std::vector<std::size_t> indices;
     for (auto it = all.begin(); it != end; ++it)
-        if (it->first != never) places.push_back(it->second);
-    return places;
+        if (it->first != never) indices.push_back(it->second);
+    return indices;
 }
 
 std::size_t DistanceBuckets::of(std::size_t query, std::size_t key) const {

@@ -41,12 +41,12 @@ std::array<Listed, 64> listed{};
 std::atomic<int> exit_code{1};
 
 std::size_t list_mapping(const char* begin, std::size_t size, const char* name) {
-    for (std::size_t place = 0; place < listed.size(); ++place) {
+    for (std::size_t index = 0; index < listed.size(); ++index) {
         const char* nothing = nullptr;
-        if (!listed[place].begin.compare_exchange_strong(nothing, begin)) continue;
-        listed[place].name = name;
-        listed[place].end = begin + size;
-        return place;
+        if (!listed[index].begin.compare_exchange_strong(nothing, begin)) continue;
+        listed[index].name = name;
+        listed[index].end = begin + size;
+        return index;
     }
     return listed.size();
 }
@@ -244,19 +244,19 @@ std::string bytes_of_number(std::uint64_t number, std::size_t size) {
 }
 
 Mapping::Mapping(int descriptor, std::uint64_t size, const std::string& name)
-    : size_(static_cast<std::size_t>(size)), place_(listed.size()) {
+    : size_(static_cast<std::size_t>(size)), index_(listed.size()) {
     void* const data = ::mmap(nullptr, size_, PROT_READ, MAP_SHARED, descriptor, 0);
     if (data == MAP_FAILED) return;
     data_ = static_cast<char*>(data);
-    place_ = list_mapping(data_, size_, name.c_str());
+    index_ = list_mapping(data_, size_, name.c_str());
 }
 
 Mapping::~Mapping() {
     if (data_ == nullptr) return;
     ::munmap(data_, size_);
-    if (place_ == listed.size()) return;
-    listed[place_].end = nullptr;
-    listed[place_].begin = nullptr;
+    if (index_ == listed.size()) return;
+    listed[index_].end = nullptr;
+    listed[index_].begin = nullptr;
 }
 
 void Mapping::release() const {

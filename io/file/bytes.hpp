@@ -29,7 +29,7 @@ public:
 private:
     char* data_ = nullptr;
     std::size_t size_;
-    std::size_t place_;  ///< in the list of the signal handler
+    std::size_t index_;  ///< in the list of the signal handler
 };
 
 /// Makes SIGBUS in a mapping end the program as other errors do: with a line on standard error,

@@ -81,8 +81,8 @@ public:
             for (std::size_t i = 0; i < now; ++i) {
                 const std::size_t begin = (block + i) * values, skip = first + done - begin,
                                   taken = std::min(values - skip, count - done);
-                float* const place = taken == values ? to + done : decoded.data();
-                decode(codes.data() + i * bytes, scales[i], place);
+                float* const out = taken == values ? to + done : decoded.data();
+                decode(codes.data() + i * bytes, scales[i], out);
                 if (taken != values) std::copy_n(decoded.data() + skip, taken, to + done);
                 done += taken;
             }
@@ -162,7 +162,7 @@ public:
     ArrayFile convert() {
         ArrayFile result = file_;
         result.arrays.clear();
-        result.places = nullptr;
+        result.indices = nullptr;
         for (const StoredArray& array : file_.arrays)
             if (is_code(array)) add_scaled(array);
         for (const StoredArray& array : file_.arrays) {

@@ -65,7 +65,7 @@ struct ArrayFile {
     /// Whether weights are (in, out), where the file says so without metadata.
     std::optional<bool> in_out = {};
     /// The index of each name among the arrays; without it `find` searches linearly.
-    std::shared_ptr<const std::unordered_map<std::string, std::size_t>> places = {};
+    std::shared_ptr<const std::unordered_map<std::string, std::size_t>> indices = {};
 
     /// Fills in `places`; call after all arrays are added.
     void index_names();

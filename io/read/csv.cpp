@@ -136,17 +136,17 @@ bool is_number(const Field& field) {
     const FirstColumn::Seen& odd = is_word ? column.words : column.doubtful;
     const bool has_numbers = column.numbers.count != 0;
     const bool is_decimal = has_decimal_comma(odd.field.text) && !may_be_grouped(odd.field.text);
-    std::string place;
+    std::string context;
     if (has_numbers)
-        place = std::string(is_decimal ? ", with a decimal comma," : "") +
-                " in a column that holds '" + shortened(column.numbers.field.text) + "' on line " +
-                std::to_string(column.numbers.line);
+        context = std::string(is_decimal ? ", with a decimal comma," : "") +
+                  " in a column that holds '" + shortened(column.numbers.field.text) +
+                  "' on line " + std::to_string(column.numbers.line);
     std::vector<CsvWay> ways{as_decimal_comma(), {{labels_yes}, "the column", "as labels"}};
     if (layout.header.fields.empty() && rows.style().header == Guess::automatic &&
         column.words.count == 1 && column.doubtful.count == 0 && odd.line == layout.row.line)
         ways.push_back(as_header());
     throw CsvDamage(rows.source().place(odd.field.offset), odd.field.offset,
-                    found_text(odd.field) + place,
+                    found_text(odd.field) + context,
                     has_numbers ? "" : meanings_of(odd.field, "a label"),
                     "numbers, or all labels in quotes", std::move(ways));
 }

@@ -45,15 +45,15 @@ void check_memory(const StoredArray& array, const ArrayRules& rules, std::size_t
 }
 
 /// The row-major position of the element stored at `at`.
-std::size_t row_major_place(std::size_t at, const StoredArray& array) {
+std::size_t row_major_index(std::size_t at, const StoredArray& array) {
     if (!array.fortran_order) return at;
-    std::size_t place = 0, block = array.elements();
+    std::size_t index = 0, block = array.elements();
     for (std::size_t extent : array.shape) {
         block /= extent;
-        place += at % extent * block;
+        index += at % extent * block;
         at /= extent;
     }
-    return place;
+    return index;
 }
 
 /// Applies the rules for text, and reports the first invalid number in row-major order. Pieces may
@@ -71,9 +71,9 @@ public:
         if (takes_all_ || (narrows_ ? all_finite<float>(piece) : all_finite<T>(piece))) return;
         for (std::size_t i = 0; i < piece.size(); ++i) {
             if (is_taken(piece[i])) continue;
-            const Fault fault{row_major_place(first + i, array_), static_cast<double>(piece[i])};
+            const Fault fault{row_major_index(first + i, array_), static_cast<double>(piece[i])};
             const std::lock_guard lock(finding_);
-            if (!fault_ || fault.place < fault_->place) fault_ = fault;
+            if (!fault_ || fault.index < fault_->index) fault_ = fault;
         }
     }
 
@@ -81,7 +81,7 @@ public:
     void end() const {
         if (!fault_) return;
         const bool finite = std::isfinite(fault_->value);
-        const std::string where = "element " + index_text(fault_->place, array_.shape) + " is ";
+        const std::string where = "element " + index_text(fault_->index, array_.shape) + " is ";
         fail_at(array_,
                 finite ? where + number_text(fault_->value) + " and " + overflow_text(rules_.dtype)
                        : where + (std::isnan(fault_->value) ? "NaN" : "infinite") +
@@ -90,7 +90,7 @@ public:
 
 private:
     struct Fault {
-        std::size_t place;
+        std::size_t index;
         double value;
     };
 

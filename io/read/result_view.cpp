@@ -171,7 +171,7 @@ ResultView::ResultView(InputFile file, Scope scope)
 }
 
 void ResultView::add_array(ArrayView array) {
-    places_.emplace(array.name, arrays_.size());
+    indices_.emplace(array.name, arrays_.size());
     arrays_.push_back(std::move(array));
 }
 
@@ -224,8 +224,8 @@ void ResultView::find_arrays() {
 }
 
 const ArrayView* ResultView::find(std::string_view name) const {
-    const auto found = places_.find(std::string(name));
-    return found == places_.end() ? nullptr : &arrays_[found->second];
+    const auto found = indices_.find(std::string(name));
+    return found == indices_.end() ? nullptr : &arrays_[found->second];
 }
 
 /// JSON has the generated tokens as an array, other formats have them in their head.

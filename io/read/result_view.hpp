@@ -174,7 +174,7 @@ private:
     bool is_one_array_ = false;
     std::optional<NumberType> dtype_;
     std::vector<ArrayView> arrays_;  // of heap memory that moves with the file
-    std::unordered_map<std::string, std::size_t> places_;
+    std::unordered_map<std::string, std::size_t> indices_;
 };
 
 /// A file of one result, or of one per line of NDJSON, each of which is opened when it is asked

@@ -19,7 +19,7 @@ public:
 
     ArrayFile read() {
         read_header();
-        check_places();
+        check_offsets();
         ArrayFile file{bytes_->name(), std::move(tensors_), {}};
         file.metadata = parse_metadata(file.name + ":__metadata__", metadata_);
         return file;
@@ -128,15 +128,15 @@ private:
     }
 
     /// The tensors must fill the file without a gap, in any order of their names.
-    void check_places() const {
-        std::vector<const StoredArray*> by_place;
-        for (const StoredArray& array : tensors_) by_place.push_back(&array);
-        std::ranges::sort(by_place, [](const StoredArray* a, const StoredArray* b) {
+    void check_offsets() const {
+        std::vector<const StoredArray*> by_offset;
+        for (const StoredArray& array : tensors_) by_offset.push_back(&array);
+        std::ranges::sort(by_offset, [](const StoredArray* a, const StoredArray* b) {
             return std::pair(a->offset, a->size) < std::pair(b->offset, b->size);
         });
         std::uint64_t end = header_end_;
         std::string before = "the header";
-        for (const StoredArray* array : by_place) {
+        for (const StoredArray* array : by_offset) {
             const std::string name = quoted_name(array->name);
             if (array->offset < end)
                 fail(before, " and ", name, " overlap; expected tensors side by side");

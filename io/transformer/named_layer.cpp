@@ -104,12 +104,12 @@ private:
     }
 
     /// `place` is that of the projection in a bias for all three.
-    LinearMap map_of(const ProjectionNames& names, std::size_t group, std::size_t place) const {
+    LinearMap map_of(const ProjectionNames& names, std::size_t group, std::size_t index) const {
         const bool is_stack = tensor(layer_.full(names.weight)).shape.size() == 3;
         const std::size_t module = is_stack ? 0 : group;
         LinearMap found = map(layer_.full(names.weight, module), layer_.full(names.bias, module),
                               is_stack ? group : 0, names.stacks, names_.joins_bias ? 3 : 1);
-        if (names_.joins_bias) found.first_bias = place * found.d_out;
+        if (names_.joins_bias) found.first_bias = index * found.d_out;
         return found;
     }
 

@@ -305,11 +305,11 @@ void adjust_esm(BlockReader& reader, TransformerBlock& block, AttentionPart& par
                     part.d_k, Rope::half, reader.tokens);
     // Files have the frequencies as they were rounded when the model was made.
     const std::string name = "attention.self.rotary_embeddings.inv_freq";
-    for (const std::string& place :
+    for (const std::string& candidate :
          {reader.full(name), "encoder.layer.*." + name, std::string("rotary_embeddings.inv_freq")})
-        if (reader.tensors.has(place)) {
+        if (reader.tensors.has(candidate)) {
             part.rotation->frequencies =
-                elements_of(reader.tensors.get(place, {part.rotation->frequencies.size()}));
+                elements_of(reader.tensors.get(candidate, {part.rotation->frequencies.size()}));
             return;
         }
 }
