@@ -25,9 +25,9 @@ void check_output_name(const BatchRequest& batch) {
         format_of_name(io::output_formats, name, false, &io::OutputFormat::json);
 }
 
-void refuse_standard_input(const std::string& path, const std::string& where) {
+void refuse_standard_input(const std::string& path, const std::string& location) {
     if (io::is_standard_input(path))
-        throw Error(ErrorKind::usage, where,
+        throw Error(ErrorKind::usage, location,
                     "standard input, which every record would read again; expected a file");
 }
 

@@ -172,14 +172,14 @@ std::string Explanation::key_label(std::size_t key) const {
 
 std::string Explanation::source_of(std::string_view key) const {
     if (request.has(key)) {
-        std::string place = io::one_line(location_of(request, std::string(key)));
+        std::string location = io::one_line(location_of(request, std::string(key)));
         // "<stdin>:35:3: scale 0.5": lines of a pipe mean nothing to a reader, and a result is
         // named only once.
-        const bool of_result = is_result() && place.starts_with(io::one_line(source.file) + ":");
-        if (!of_result && !place.starts_with("<stdin>:")) return place;
-        const std::size_t value = place.find(": ", of_result ? source.file.size() : 0);
+        const bool of_result = is_result() && location.starts_with(io::one_line(source.file) + ":");
+        if (!of_result && !location.starts_with("<stdin>:")) return location;
+        const std::size_t value = location.find(": ", of_result ? source.file.size() : 0);
         if (value == std::string::npos) return is_result() ? "the result" : "the request";
-        return (is_result() ? "its config: " : "the request's ") + place.substr(value + 2);
+        return (is_result() ? "its config: " : "the request's ") + location.substr(value + 2);
     }
     const bool of_weights = key == "kv_heads" || key == "qkv_bias" || key == "out_bias";
     if (of_weights && request.has("weights")) return "as the weights have it";

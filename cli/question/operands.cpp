@@ -91,8 +91,8 @@ private:
         return read_.may_be_nonfinite;
     }
 
-    [[noreturn]] static void refuse_rows(const std::string& place) {
-        throw Error(ErrorKind::usage, place,
+    [[noreturn]] static void refuse_rows(const std::string& location) {
+        throw Error(ErrorKind::usage, location,
                     "is not a file whose rows can be read alone; expected .npy or .safetensors on "
                     "a disk");
     }
@@ -112,7 +112,7 @@ private:
         if (!leaves_all()) return on_disk && !by_columns;
         if (!on_disk) refuse_rows(file.name);
         if (by_columns)
-            throw Error(ErrorKind::input, array->place(),
+            throw Error(ErrorKind::input, array->location(),
                         "is in column-major order, in which rows are apart; expected row-major "
                         "order, by numpy.ascontiguousarray");
         return true;
@@ -146,7 +146,7 @@ private:
     void read_inputs() {
         const io::JsonMember* const inputs =
             input_ != nullptr ? input_->member(request_, "inputs") : nullptr;
-        if (leaves_all() && inputs != nullptr) refuse_rows(input_->file.place);
+        if (leaves_all() && inputs != nullptr) refuse_rows(input_->file.location);
         if (!request_.settings.drawn_shape().empty()) {
             operands_.inputs = shape_of_draw(request_);
             read_.files["inputs"] =
@@ -167,7 +167,7 @@ private:
         } else if (inputs != nullptr) {
             operands_.inputs = read_member(*inputs, rules(2, 3, may_hide_rows()));
         } else if (!request_.has("inputs")) {
-            throw Error(ErrorKind::input, input_->file.place,
+            throw Error(ErrorKind::input, input_->file.location,
                         "a request without \"inputs\"; expected a matrix under that key");
         } else {
             operands_.inputs = read_tokens_file(input_->file);
@@ -236,7 +236,7 @@ private:
             read_named(request_, !is_from_flag(request_, rule.key),
                        [&] { read_file(rule, allowed); });
         } else if (inline_array != nullptr) {
-            if (leaves_all() && rule.required) refuse_rows(input_->file.place);
+            if (leaves_all() && rule.required) refuse_rows(input_->file.location);
             if (rule.mask == nullptr)
                 operands_.*rule.reals = read_member(*inline_array, allowed);
             else
@@ -255,7 +255,7 @@ private:
             const std::string expected =
                 "missing; expected a file, or \"" + key + "\" in the request";
             if (request_.of_batch)
-                throw Error(ErrorKind::usage, input_->file.place, key + " " + expected);
+                throw Error(ErrorKind::usage, input_->file.location, key + " " + expected);
             throw Error(ErrorKind::usage, "--" + key, expected);
         }
     }
@@ -270,7 +270,7 @@ private:
     /// Queries, keys and values are rarely meant as integers, which indices and codes are.
     void note_integers(const OperandSpec& rule, const io::StoredArray& array) {
         if (!rule.required || !array.type || is_float(*array.type)) return;
-        add_notes({array.place() + ": its numbers are of type " +
+        add_notes({array.location() + ": its numbers are of type " +
                    std::string(row_of(*array.type).name) +
                    ", and are read as they are; stored as floats they get no note"});
     }

@@ -39,20 +39,21 @@ const ModeRow& mode_in(const io::ResultHead& head, const std::string& location) 
 void require_array(const io::InputFile& file, const io::ResultHead& head, const std::string& name) {
     const io::StoredArray* const stored = file.arrays ? file.arrays->find(name) : nullptr;
     if (stored == nullptr && (file.arrays || file.document->find(name) == nullptr))
-        fail_in_result(file.place, "has no array " + name +
-                                       ", which its question needs; expected a result with it, as "
-                                       "--emit all writes");
+        fail_in_result(file.location,
+                       "has no array " + name +
+                           ", which its question needs; expected a result with it, as "
+                           "--emit all writes");
     const json precision = member(*head.config, "precision");
     if (file.document && !precision.is_null())
-        fail_in_result(file.place, name + " is rounded, by precision " + precision.dump() +
-                                       ", and the question needs every digit; expected a result "
-                                       "without --precision");
+        fail_in_result(file.location, name + " is rounded, by precision " + precision.dump() +
+                                          ", and the question needs every digit; expected a result "
+                                          "without --precision");
     const bool is_integer = name == "token_ids";
     if (stored == nullptr || is_integer) return;
     if (stored->type != NumberType::float32 && stored->type != NumberType::float64)
-        fail_in_result(stored->place(), "is stored as " + stored->type_name +
-                                            ", and the question needs every digit; expected a "
-                                            "result without --store");
+        fail_in_result(stored->location(), "is stored as " + stored->type_name +
+                                               ", and the question needs every digit; expected a "
+                                               "result without --store");
 }
 
 RealArray read_saved(const Input& input, const std::string& name, NumberType dtype) {
@@ -68,21 +69,21 @@ template <class T>
 Projection<T> read_projection(const Input& input, const std::string& name) {
     const json operands = member(*input.layout, "operands"),
                axes = member(member(*input.layout, "axes"), "W_" + name);
-    const std::string place = input.file.place;
+    const std::string location = input.file.location;
     const Shape shape = io::unsigned_list(member(operands, "W_" + name)).value_or(Shape{});
     double numbers = 1;  // the product of sizes in a file may overflow
     for (const std::size_t size : shape) numbers *= static_cast<double>(size);
     if (shape.size() != 3 || numbers < 1 || numbers >= 0x1p53)
-        fail_in_result(place, "its layout has no shape of W_" + name +
-                                  "; expected \"operands\" with (groups, d_out, d_in)");
+        fail_in_result(location, "its layout has no shape of W_" + name +
+                                     "; expected \"operands\" with (groups, d_out, d_in)");
     Projection<T> p;
     p.in_out = axes.is_array() && !axes.empty() && axes.back() == "d_out";
     const auto read = [&](const std::string& array, std::size_t size) {
         RealArray reals = read_saved(input, array, dtype_of<T>);
         Array<T> values = reals.template take<T>();
         if (values.size() != size)
-            fail_in_result(input.file.place, array, " has ", values.size(), " numbers; expected ",
-                           size, ", as its layout makes it");
+            fail_in_result(input.file.location, array, " has ", values.size(),
+                           " numbers; expected ", size, ", as its layout makes it");
         return values;
     };
     const std::size_t groups = shape[0], d_out = shape[1], d_in = shape[2];
@@ -138,15 +139,15 @@ void take_question(Request& request, Input& input) {
     const json layer = member(*head.config, "layer");
     if (request.keeps_flag("layer") && layer.is_number_integer() && request.layer != layer)
         throw setting_error(request, "layer",
-                            file.place + " holds the settings and parameters of layer " +
+                            file.location + " holds the settings and parameters of layer " +
                                 layer.dump() +
                                 "; expected that, or --weights MODEL without --config");
-    request = request_of_result(head, file.place, std::move(request));
+    request = request_of_result(head, file.location, std::move(request));
     request.has_mode = true;
     // A file of flags has paths relative to its folder, and a result those of its command.
     const json weights = member(*head.config, "weights");
     if (weights.is_string() && !has_own_weights)
-        apply_value(request, "weights", weights, file.place + ": weights");
+        apply_value(request, "weights", weights, file.location + ": weights");
     apply_deferred(request);
     check_defaults(request);
     const std::string passed_on(io::passed_on_key);
@@ -156,7 +157,7 @@ void take_question(Request& request, Input& input) {
         request.meta = other.dump();
     const json operands = member(*head.layout, "operands");
     if (!operands.is_object())
-        fail_in_result(file.place,
+        fail_in_result(file.location,
                        "has no layout, which lists its operands; expected a result of this version "
                        "of attn, without --bare");
     input.holds_operands = true;
@@ -169,12 +170,12 @@ void take_question(Request& request, Input& input) {
     const bool has_other_ids = has_ids && request.keeps_flag("token_ids");
     if (has_other_ids && !has_norms && !has_own_weights)
         throw setting_error(request, "token_ids",
-                            file.place +
+                            file.location +
                                 " holds the embedding of its own token ids alone; expected no "
                                 "other ids, or --weights MODEL without the result");
     const auto take = [&](const std::string& key, const std::string& array) {
         require_array(file, head, array);
-        request.locations[key] = Location(file.place + ":" + array);
+        request.locations[key] = Location(file.location + ":" + array);
     };
     for (const OperandShapeRow& row : operand_shape_rows) {
         const std::string key = row.key;
@@ -190,7 +191,7 @@ void take_question(Request& request, Input& input) {
         if (!has_norms) require_array(file, head, "inputs");
         for (const double id : read_saved(input, "token_ids", NumberType::float64).take<double>()) {
             if (!(id >= 0 && id < 0x1p53 && id == std::trunc(id)))
-                fail_in_result(file.place,
+                fail_in_result(file.location,
                                "token_ids holds a number that is not an id; expected "
                                "integers from 0");
             request.token_ids.push_back(static_cast<std::uint64_t>(id));
@@ -199,13 +200,13 @@ void take_question(Request& request, Input& input) {
     if (!operands.contains("W_query") || has_own_weights) return;
     input.holds_parameters = !has_norms;
     if (has_norms && !request.has_file("weights"))
-        fail_in_result(file.place,
+        fail_in_result(file.location,
                        "its layer has norms, whose parameters a result does not hold; expected the "
                        "request that it was computed from");
     if (has_norms) return;
     for (const auto& [name, shape] : operands.items())
         if (name.starts_with("W_") || name.starts_with("b_")) require_array(file, head, name);
-    request.locations.try_emplace("weights", file.place);
+    request.locations.try_emplace("weights", file.location);
 }
 
 AnyLayerWeights SavedLayer::read_weights(const Request& request) const {
@@ -225,10 +226,10 @@ AnyLayerWeights SavedLayer::read_weights(const Request& request) const {
 Array<double> SavedLayer::embed_token_ids(const Request& request, std::size_t) const {
     Array<double> inputs = read_saved(input_, "inputs", NumberType::float64).take<double>();
     if (inputs.dimension() != 2 || inputs.shape(0) != request.token_ids.size())
-        fail_in_result(input_.file.place, "inputs have shape " + shape_text(inputs.shape()) +
-                                              ", and there are " +
-                                              std::to_string(request.token_ids.size()) +
-                                              " token_ids; expected a row of inputs for each");
+        fail_in_result(input_.file.location, "inputs have shape " + shape_text(inputs.shape()) +
+                                                 ", and there are " +
+                                                 std::to_string(request.token_ids.size()) +
+                                                 " token_ids; expected a row of inputs for each");
     return inputs;
 }
 

@@ -44,7 +44,7 @@ struct GivenArray {
 /// One way to read an array's axes.
 struct Layout {
     /// An axis of theirs, or one of several that it merges. Its index is
-    /// index[place] / step % size, where index is that of (batch, heads, rows, columns).
+    /// index[axis] / step % size, where index is that of (batch, heads, rows, columns).
     struct Part {
         std::size_t axis, step, size, stride;
     };

@@ -63,8 +63,8 @@ Array<double> bias_of_positions(const Compute& compute, const RelativePositions&
     const std::vector<std::size_t>& shape = p.table->shape();
     if (shape.size() != 2 || p.largest == 0 || p.centre < p.largest ||
         shape[0] != p.centre + p.largest)
-        throw Error(ErrorKind::input, p.table->place(), "shape ", shape_text(shape), "; expected ",
-                    p.centre + p.largest,
+        throw Error(ErrorKind::input, p.table->location(), "shape ", shape_text(shape),
+                    "; expected ", p.centre + p.largest,
                     " rows, by max_relative_positions, position_buckets or "
                     "max_position_embeddings in the model's config.json");
     const std::size_t heads = query.depth(), q_len = query.rows(), kv_len = key.rows(),

@@ -31,7 +31,7 @@ std::size_t grow(AlignedArray<char>& memory, std::size_t size, std::size_t small
     return capacity;
 }
 
-/// What the signal handler can read: a begin of null is a free place.
+/// What the signal handler can read: a begin of null is a free entry.
 struct Listed {
     std::atomic<const char*> begin, end, name;
 };
@@ -155,9 +155,8 @@ void Bytes::decompress(Check check) {
     if (const std::string fault = gunzip.fault(); !fault.empty()) {
         const std::string_view so_far(text.data(), size);
         const bool has_lines = so_far.find('\0') == so_far.npos;  // unlike npz, npy, safetensors
-        const auto line = 1 + std::ranges::count(so_far, '\n');
-        throw Error(ErrorKind::input, has_lines ? name_ + ":" + std::to_string(line) : name_,
-                    fault);
+        const auto line = has_lines ? 1 + std::ranges::count(so_far, '\n') : 0;
+        throw Error(ErrorKind::input, line_location(name_, static_cast<std::size_t>(line)), fault);
     }
     if (fd_ > STDIN_FILENO) ::close(fd_);
     fd_ = -1;
@@ -235,6 +234,10 @@ std::uint64_t number_at(std::string_view bytes, std::size_t offset, std::size_t 
     for (std::size_t i = size; i-- > 0;)
         number = number << 8 | static_cast<unsigned char>(bytes[offset + i]);
     return number;
+}
+
+std::string line_location(const std::string& name, std::size_t line) {
+    return line == 0 ? name : name + ":" + std::to_string(line);
 }
 
 std::string bytes_of_number(std::uint64_t number, std::size_t size) {

@@ -96,6 +96,9 @@ private:
 /// The number in `size` bytes from `offset` on, and a number as that many bytes: little-endian, as
 /// in zip, npy and safetensors.
 std::uint64_t number_at(std::string_view bytes, std::size_t offset, std::size_t size);
+
+/// "name:line", or the name alone of line 0.
+std::string line_location(const std::string& name, std::size_t line);
 std::string bytes_of_number(std::uint64_t number, std::size_t size);
 
 }  // namespace attn::io

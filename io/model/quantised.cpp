@@ -104,8 +104,8 @@ private:
     StoredArray codes_, scales_;
 };
 
-[[noreturn]] void refuse_method(const std::string& place, const std::string& found) {
-    throw Error(ErrorKind::unsupported, place, found, "; expected FP8 or MXFP4", way_on);
+[[noreturn]] void refuse_method(const std::string& location, const std::string& found) {
+    throw Error(ErrorKind::unsupported, location, found, "; expected FP8 or MXFP4", way_on);
 }
 
 /// The object "quantization_config", also that of the text part; null if there is none.
@@ -117,13 +117,13 @@ json method_of(const json& config) {
     return {};
 }
 
-void check_method(const std::string& place, const json& method) {
+void check_method(const std::string& location, const json& method) {
     if (!method.is_object()) return;
     const json name = method.value("quant_method", json());
     if (name == "fp8" || name == "mxfp4" || name.is_null()) return;
     if (name == "compressed-tensors" && method.value("format", json()) == "float-quantized") return;
-    refuse_method(place, "quantization_config has quant_method " +
-                             shortened(one_line(name.dump(-1, ' ', true))));
+    refuse_method(location, "quantization_config has quant_method " +
+                                shortened(one_line(name.dump(-1, ' ', true))));
 }
 
 /// Tensors of other methods, whose elements would be taken for weights.
@@ -180,7 +180,7 @@ public:
 private:
     template <class... Parts>
     [[noreturn]] static void fail(const StoredArray& array, const Parts&... message) {
-        throw Error(ErrorKind::input, array.place(), message...);
+        throw Error(ErrorKind::input, array.location(), message...);
     }
 
     void read_block_size(const json& method) {

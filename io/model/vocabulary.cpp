@@ -119,7 +119,7 @@ private:
                     return false;
                 });
             if (!has_piece)
-                throw Error(ErrorKind::input, model.place(entry),
+                throw Error(ErrorKind::input, model.location(entry),
                             "is not a piece and its score; expected [\"a\", -1.5]");
             add(id++, piece, false);
             return true;
@@ -129,7 +129,7 @@ private:
     void read_pieces(const JsonDocument& pieces) {
         for (const JsonMember& piece : pieces.members()) {
             if (!pieces.is_short_whole(piece))
-                throw Error(ErrorKind::input, pieces.place(piece), "found ",
+                throw Error(ErrorKind::input, pieces.location(piece), "found ",
                             excerpt(source_.text, piece.begin), "; expected an integer id");
             add(pieces.read_value(piece).get<std::uint64_t>(), piece.key, false);
         }

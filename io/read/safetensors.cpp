@@ -61,7 +61,7 @@ private:
     template <class... Parts>
     [[noreturn]] static void fail_at(const JsonDocument& document, const JsonMember& member,
                                      const Parts&... expected) {
-        throw Error(ErrorKind::input, document.place(member), quoted_name(member.key), " is ",
+        throw Error(ErrorKind::input, document.location(member), quoted_name(member.key), " is ",
                     one_line(shortened(document.text(member))), "; expected ", expected...);
     }
 
@@ -193,7 +193,7 @@ ArrayFile open_index(const std::shared_ptr<const Bytes>& index) {
                            shard.find('\\') == std::string::npos &&
                            shard.find('\0') == std::string::npos;
         if (!plain)
-            throw Error(ErrorKind::input, names.place(member), quoted_name(name), " is in ",
+            throw Error(ErrorKind::input, names.location(member), quoted_name(name), " is in ",
                         io::shortened(file.dump(-1, ' ', true)),
                         "; expected the name of a file in the folder of the index");
         const std::string shard_path = path_beside(path, shard);

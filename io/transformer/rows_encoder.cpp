@@ -282,9 +282,9 @@ void adjust_esm_model(ModelReader& reader) {
     const std::size_t inputs =
         config.whole("num_hidden_layers") * config.whole("num_attention_heads");
     if (contacts != nullptr && contacts->elements() != inputs)
-        throw Error(ErrorKind::input, contacts->place(), contacts->elements(),
+        throw Error(ErrorKind::input, contacts->location(), contacts->elements(),
                     " elements; expected ", inputs,
-                    " by num_hidden_layers and num_attention_heads in ", config.place());
+                    " by num_hidden_layers and num_attention_heads in ", config.location());
     if (!is_rotary(config)) {
         embedding.positions = reader.tensors.get("embeddings.position_embeddings.weight");
         count_after_padding(reader);
