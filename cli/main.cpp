@@ -21,7 +21,7 @@ namespace {
 using namespace attn;
 
 /// If a standard descriptor (0, 1 or 2) is closed, the next opened file would get its number and be
-/// mistaken for it. /dev/null takes its place, not readable as 0 and not writable as 1 or 2.
+/// mistaken for it. /dev/null replaces it, not readable as 0 and not writable as 1 or 2.
 void hold_standard_files() {
     for (int file = 0; file < 3; ++file)
         if (::fcntl(file, F_GETFD) == -1 && errno == EBADF)

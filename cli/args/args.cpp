@@ -71,7 +71,7 @@ std::optional<double> Args::real(std::string_view own) const {
     return number.value;
 }
 
-std::optional<std::size_t> Args::place(std::string_view own) const {
+std::optional<std::size_t> Args::choice(std::string_view own) const {
     const std::optional<std::string> name = text(own);
     if (!name) return {};
     const auto names = names_of(own_option(*this, own).field);
@@ -127,9 +127,9 @@ void Args::fail_unknown(const std::string& word) const {
 std::string location_of(const FlagValue& flag) {
     if (is_boolean(*flag.option) && flag.location.empty())
         return flag.text == "true" ? flag_of(*flag.option) : "--no-" + flag_name(*flag.option);
-    std::string place = flag.location.empty() ? flag_of(*flag.option) : flag.location;
-    if (!has_value(*flag.option)) return place;
-    return place + " " + (flag.text.empty() ? "''" : io::shortened(flag.text));
+    std::string location = flag.location.empty() ? flag_of(*flag.option) : flag.location;
+    if (!has_value(*flag.option)) return location;
+    return location + " " + (flag.text.empty() ? "''" : io::shortened(flag.text));
 }
 
 const Option* find_option(std::span<const Option> options, std::string_view key) {

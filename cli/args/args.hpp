@@ -79,7 +79,7 @@ struct Field {
     std::string (*set)(Request&, const nlohmann::json&, const Limits&) = nullptr;
     /// Appends the value as JSON, or nothing if it is not given.
     void (*append)(std::string& json, const Request&) = nullptr;
-    std::string_view (*name)(std::size_t place) = nullptr;  ///< of a choice; empty after the last
+    std::string_view (*name)(std::size_t index) = nullptr;  ///< of a choice; empty after the last
     bool has_default = false;                               ///< a choice's first name
 };
 
@@ -274,7 +274,7 @@ struct Args {
     std::optional<double> real(std::string_view own) const;
 
     /// Its index among the names of a choice. Errors: kind usage for an unknown name.
-    std::optional<std::size_t> place(std::string_view own) const;
+    std::optional<std::size_t> choice(std::string_view own) const;
 
     /// Always throws, kind usage.
     [[noreturn]] void fail(std::string_view own) const;
@@ -297,7 +297,7 @@ std::string location_of(const FlagValue& flag);
 /// deferred to the command; those of read_flag_file.
 Args parse(int argc, const char* const* argv, const Program& program);
 
-/// The flags of every command; and the one that takes a command's place.
+/// The flags of every command; and the one that replaces a command.
 extern const Option config_option, help_option, version_option;
 
 /// An option of a command, and its help there.

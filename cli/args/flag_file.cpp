@@ -88,9 +88,9 @@ public:
             opened.source ? *opened.source : or_no_flags([&] { return io::read_source(path_); });
         const std::size_t start = text.text.find_first_not_of(" \t\r\n");
         if (start == std::string_view::npos || text.text[start] != '{')
-            fail_without_flags(text.place(std::min(start, text.text.size())));
+            fail_without_flags(text.location(std::min(start, text.text.size())));
         auto file = std::make_shared<io::InputFile>(io::input_file_of_line(std::move(text)));
-        file->place = file->name;
+        file->location = file->name;
         const io::Source& source = *file->source;
         const io::JsonDocument& whole = *file->document;
         const io::JsonMember* const config = whole.find("config");
@@ -172,26 +172,26 @@ private:
     void read_members(const io::Source& source, const io::JsonDocument& document) {
         set_kind(document.find("mode") != nullptr);
         for (const io::JsonMember& member : document.members()) {
-            const std::string place = source.place(member.key_offset);
+            const std::string location = source.location(member.key_offset);
             if (is_request_ && (member.key == io::passed_on_key || take_array(document, member)))
                 continue;
             if (is_mode_config_ && member.key == "inputs")
                 throw Error(
-                    ErrorKind::usage, place + ": inputs",
+                    ErrorKind::usage, location + ": inputs",
                     "what is computed on, and --config takes settings; expected the request "
                     "as INPUT, or without it, as jq 'del(.inputs)' writes it");
-            take(member.key, document.read_value(member), place);
+            take(member.key, document.read_value(member), location);
         }
     }
 
     /// Takes the mode and the id of a config.
-    bool take_name(const std::string& key, const json& value, const std::string& place) {
+    bool take_name(const std::string& key, const json& value, const std::string& location) {
         if (!is_mode_config_ || (key != "mode" && key != "id")) return false;
         if (key == "id") {
             if (!value.is_string() && !value.is_number_integer())
-                throw Error(ErrorKind::usage, place + ": id",
+                throw Error(ErrorKind::usage, location + ": id",
                             "no id; expected a string or a 64-bit integer");
-            given_.push_back({&config_id, io::json_text(value), origin_, place + ": id"});
+            given_.push_back({&config_id, io::json_text(value), origin_, location + ": id"});
             return true;
         }
         const bool has_one = command_.mode != nullptr || !command_.keys.empty();
@@ -200,7 +200,7 @@ private:
                                                        : args_.words[0];
         if (value == mode || (!has_one && mode_named(mode) == nullptr)) return true;
         const std::string own = value.is_string() ? value.get<std::string>() : value.dump();
-        throw Error(ErrorKind::usage, place + ": mode " + io::shortened(own),
+        throw Error(ErrorKind::usage, location + ": mode " + io::shortened(own),
                     is_request_ ? "a request of another mode; expected \"" + mode + "\""
                                 : "the config of another mode; expected \"" + mode +
                                       "\", the mode of the command");
@@ -213,12 +213,12 @@ private:
             !document.holds_array(member))
             return false;
         given_.push_back({own, io::shortened(document.text(member)), origin_,
-                          document.place(member) + ": " + member.key});
+                          document.location(member) + ": " + member.key});
         return true;
     }
 
-    [[noreturn]] static void fail_without_flags(const std::string& place) {
-        throw Error(ErrorKind::input, place,
+    [[noreturn]] static void fail_without_flags(const std::string& location) {
+        throw Error(ErrorKind::input, location,
                     "no object; expected flags as JSON, as {\"d_out\": 2, \"seed\": 123}");
     }
 
@@ -228,21 +228,22 @@ private:
         try {
             return read();
         } catch (const Error& error) {
-            if (error.kind() == ErrorKind::input && !is_binary) fail_without_flags(error.where());
+            if (error.kind() == ErrorKind::input && !is_binary)
+                fail_without_flags(error.location());
             throw;
         }
     }
 
-    void take(const std::string& key, const json& value, const std::string& place) {
-        if (take_name(key, value, place)) return;
-        const Option* const option = find(key, place, value == false);
+    void take(const std::string& key, const json& value, const std::string& location) {
+        if (take_name(key, value, location)) return;
+        const Option* const option = find(key, location, value == false);
         if (option == nullptr || value.is_null()) return;
         if (is_request_ && (option->use & as_key) == 0)
-            throw Error(ErrorKind::usage, place + ": " + key,
+            throw Error(ErrorKind::usage, location + ": " + key,
                         "\"" + key + "\" is not a key of a request; expected " + flag_of(*option) +
                             " on the command line");
         const auto refuse = [&](const std::string& what) {
-            throw Error(ErrorKind::usage, place + ": " + key + " " + io::shortened(value.dump()),
+            throw Error(ErrorKind::usage, location + ": " + key + " " + io::shortened(value.dump()),
                         what);
         };
         const bool is_switch = option->field.kind == FieldKind::no_value;
@@ -265,11 +266,11 @@ private:
         const bool is_path = is_operand || (is_request_ && names_file(*option) && value != "none");
         if (is_path && value.is_string() && is_file_name(*option, *text) && path_ != "<stdin>")
             text = io::path_beside(path_, *text);
-        given_.push_back({option, is_switch ? "" : *text, origin_, place + ": " + key});
+        given_.push_back({option, is_switch ? "" : *text, origin_, location + ": " + key});
     }
 
     /// Null for a key that is for other commands.
-    const Option* find(const std::string& key, const std::string& place, bool is_off) const {
+    const Option* find(const std::string& key, const std::string& location, bool is_off) const {
         const bool is_for_all = origin_ == Origin::environment;
         const bool is_explained =
             is_mode_config_ && command_.mode == nullptr && command_.keys.empty();
@@ -299,26 +300,26 @@ private:
             const bool is_default = is_shared && is_boolean(*shared) && is_off;
             if (is_for_all || is_default) return nullptr;
             if (is_request_)
-                refuse_key(key, place, is_shared ? elsewhere(program_, command_, *shared) : "");
-            throw Error(ErrorKind::usage, place + ": " + key,
+                refuse_key(key, location, is_shared ? elsewhere(program_, command_, *shared) : "");
+            throw Error(ErrorKind::usage, location + ": " + key,
                         is_mode ? "not a flag; expected attn " + std::string(command_.name) +
                                       " to select it"
                                 : unknown_flag(program_, command_, flag_of_key(key)));
         }
         if (key == config_option.key)
-            throw Error(ErrorKind::usage, place,
+            throw Error(ErrorKind::usage, location,
                         "a file of flags names another; expected --config on the command line");
         if (key.starts_with("no_") && takes_switch(key.substr(3)))
-            throw Error(ErrorKind::usage, place,
+            throw Error(ErrorKind::usage, location,
                         "unknown key \"" + key + "\"; expected \"" + key.substr(3) + "\": false");
-        throw Error(ErrorKind::usage, place, unknown_key(key, keys_of(program_, command_)));
+        throw Error(ErrorKind::usage, location, unknown_key(key, keys_of(program_, command_)));
     }
 
     /// A key of a request that only other commands have.
-    [[noreturn]] void refuse_key(const std::string& key, const std::string& place,
+    [[noreturn]] void refuse_key(const std::string& key, const std::string& location,
                                  const std::string& others) const {
         const std::string near = did_you_mean(key, keys_of(program_, command_));
-        throw Error(ErrorKind::usage, place + ": " + key, "not a key of mode ", command_.name,
+        throw Error(ErrorKind::usage, location + ": " + key, "not a key of mode ", command_.name,
                     !near.empty()    ? "; did you mean \"" + near + "\"?"
                     : others.empty() ? "; expected another key"
                                      : "; " + others);
@@ -348,12 +349,12 @@ private:
 }  // namespace
 
 FlagsOfFile read_flag_file(const std::string& path, Origin origin, const Args& args) {
-    const std::string where =
+    const std::string location =
         (origin == Origin::environment ? "ATTN_CONFIG=" : "--config ") + io::shortened(path);
     if (path.empty() || path == "-")
-        throw Error(ErrorKind::usage, where, "no name of a file; expected one");
+        throw Error(ErrorKind::usage, location, "no name of a file; expected one");
     if (origin == Origin::environment && !io::path_exists(path))
-        throw Error(ErrorKind::io, where,
+        throw Error(ErrorKind::io, location,
                     "is not there; expected a file of flags as JSON, or no such variable");
     return FlagFile(path, origin, args).read();
 }

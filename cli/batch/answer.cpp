@@ -11,12 +11,13 @@
 namespace attn::cli {
 namespace {
 
-constexpr std::size_t longest_place = 1000;  // a path may be as long as its record
+constexpr std::size_t longest_location = 1000;  // a path may be as long as its record
 
 std::string error_line(const Record& record, const ErrorReport& failure) {
     std::string line = start_of_bare(record) + ",\"error\":{";
     io::append_member(line, "kind", failure.kind);
-    io::append_member(line, "where", io::one_line(io::shortened(failure.where, longest_place)));
+    io::append_member(line, "where",
+                      io::one_line(io::shortened(failure.location, longest_location)));
     io::append_member(line, "message", io::one_line(failure.message));
     return line + "}}\n";
 }
@@ -120,7 +121,7 @@ RecordOutcome Answerer::answer(const Record& record) {
         // There may be enough memory while no other record is answered.
         if (failure.kind == "memory" && MemoryShare::is_part()) throw BeyondShare();
         return {io::TextBuffer(error_line(record, failure)),
-                io::shortened(failure.where, longest_place) + ": " + failure.message};
+                io::shortened(failure.location, longest_location) + ": " + failure.message};
     }
 }
 

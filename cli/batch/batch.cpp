@@ -238,7 +238,7 @@ BatchCount replace_output(const BatchRequest& request, io::LoadedModels& models,
         });
     } catch (const Error& error) {
         if (good || !out.keep_lines()) throw;
-        fault = std::make_exception_ptr(Error(error.kind(), error.where(), error.what(),
+        fault = std::make_exception_ptr(Error(error.kind(), error.location(), error.what(),
                                               "; the answers until then are kept, and --resume ",
                                               request.output, " goes on"));
     }

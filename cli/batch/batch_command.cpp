@@ -25,9 +25,9 @@ void check_output_name(const BatchRequest& batch) {
         format_of_name(io::output_formats, name, false, &io::OutputFormat::json);
 }
 
-void refuse_standard_input(const std::string& path, const std::string& where) {
+void refuse_standard_input(const std::string& path, const std::string& location) {
     if (io::is_standard_input(path))
-        throw Error(ErrorKind::usage, where,
+        throw Error(ErrorKind::usage, location,
                     "standard input, which every record would read again; expected a file");
 }
 
@@ -72,7 +72,7 @@ const io::OutputFormat* packed_format(const Request& defaults) {
 Request defaults_of(const Args& args) {
     Request defaults;
     defaults.of_batch = true;
-    const std::optional<std::size_t> mode = args.place("mode");
+    const std::optional<std::size_t> mode = args.choice("mode");
     defaults.has_mode = mode.has_value();
     if (mode) defaults.settings.mode = mode_rows[*mode].mode;
     defaults = with_flags(std::move(defaults), args);

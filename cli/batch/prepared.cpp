@@ -53,7 +53,7 @@ bool Prepared::may_be(const io::InputFile& line, const Request& request, const P
 
 Prepared::Prepared(const io::InputFile& line, Request request) : request_(std::move(request)) {
     // The values point into the text of a record, which is freed with it.
-    for (auto& [key, place] : request_.locations) place.value = {};
+    for (auto& [key, location] : request_.locations) location.value = {};
     const io::JsonDocument& document = *line.document;
     const auto part_of = [&](const io::JsonMember& member) {
         if (member.key == "id") return Part::id;

@@ -21,10 +21,6 @@ namespace {
 
 constexpr io::Access regular_only{.regular_only = true};
 
-std::string place_of(const std::string& file, std::size_t line) {
-    return line == 0 ? file : file + ":" + std::to_string(line);
-}
-
 /// A JSON file is one record, unless its first line is a complete record.
 bool holds_lines(const std::string& path) {
     constexpr std::size_t enough = std::size_t{1} << 16;
@@ -72,7 +68,7 @@ bool is_blank(std::string_view line) {
 /// Refuses lines that are too long, and text that has requests but not one per line.
 void check_line(const Record& record) {
     if (record.text.size() < record.size)
-        throw Error(ErrorKind::input, record.place(),
+        throw Error(ErrorKind::input, record.location(),
                     "a line of " + std::to_string(record.size) +
                         " bytes; expected text of at most " +
                         std::to_string(io::LineReader::longest_line) +
@@ -82,12 +78,12 @@ void check_line(const Record& record) {
     text.remove_suffix(text.size() - 1 - text.find_last_not_of(" \t\r"));
     if (text == "{" || text == "[")
         throw Error(
-            ErrorKind::input, record.place(),
+            ErrorKind::input, record.location(),
             "'" + std::string(text) +
                 "' begins a request of several lines; expected each request on one line, as "
                 "jq -c writes them");
     if (text.starts_with("[{"))
-        throw Error(ErrorKind::input, record.place(),
+        throw Error(ErrorKind::input, record.location(),
                     "a list of requests; expected one request a line, as jq -c '.[]' writes them");
 }
 
@@ -130,8 +126,8 @@ std::string output_in(const Args& args) {
     return output;
 }
 
-std::string Record::place() const {
-    return place_of(file, line);
+std::string Record::location() const {
+    return io::line_location(file, line);
 }
 
 std::optional<io::InputFile> Record::open_line() const {
@@ -191,11 +187,11 @@ void RecordReader::require_new_id(const Record& record) {
     if (is_new) return;
     const Location& other = found->second;
     throw Error(
-        ErrorKind::input, record.place(),
+        ErrorKind::input, record.location(),
         std::string(!record.own_id().empty() ? ""
                                              : "has no \"id\" that can be read; its default ") +
             "id " + io::shortened(record.id()) + " is also the id of " +
-            place_of(files_[other.file], other.line) +
+            io::line_location(files_[other.file], other.line) +
             "; --resume expects a different \"id\" for each record");
 }
 
@@ -234,7 +230,7 @@ io::Next RecordReader::next_line(Record& record, bool may_wait) {
         } catch (const std::bad_alloc&) {
             record.text.clear();  // treated like a line that is too long
         }
-        record.default_id = inputs_.size() > 1 ? id_of_text(io::one_line(record.place()))
+        record.default_id = inputs_.size() > 1 ? id_of_text(io::one_line(record.location()))
                                                : std::to_string(line.number);
         return next;
     }

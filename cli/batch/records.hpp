@@ -126,7 +126,7 @@ public:
     std::optional<std::string> answer;  ///< its line, if already known
 
     /// "requests.ndjson:7", or the file.
-    std::string place() const;
+    std::string location() const;
 
     /// As JSON: the record's own id or the default one, and its meta; empty without one that can be
     /// read. The rest of the text may be invalid.

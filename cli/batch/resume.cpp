@@ -15,7 +15,7 @@ namespace {
 
 [[noreturn]] void fail(const std::string& path, std::size_t line, const std::string& what) {
     throw Error(
-        ErrorKind::input, path + ":" + std::to_string(line),
+        ErrorKind::input, io::line_location(path, line),
         what + "; expected the flags of the run that began this file, or another file to resume");
 }
 
@@ -79,8 +79,9 @@ void check_last(const BatchRequest& batch, const LastGood& last, Answerer& answe
     const auto& [record, line] = last;
     if (line.text.empty()) return;
     if (!line.text.starts_with(answerer.beginning(record)))
-        fail(batch.output, line.number,
-             "the answer's settings are not those that " + record.place() + " has in this batch");
+        fail(
+            batch.output, line.number,
+            "the answer's settings are not those that " + record.location() + " has in this batch");
     const bool has_own_id = record.line == 0 || !record.own_id().empty();
     if (has_own_id && !starts_with_id(line.text)) return;
     try {
@@ -94,7 +95,7 @@ void check_last(const BatchRequest& batch, const LastGood& last, Answerer& answe
         return;  // not enough memory to answer it again
     }
     fail(batch.output, line.number,
-         "the answer is not the one that " + record.place() +
+         "the answer is not the one that " + record.location() +
              (has_own_id ? "" : ", a record without an id,") + " has in this batch");
 }
 
@@ -175,7 +176,7 @@ Answered skip_answered(RecordReader& records, const BatchRequest& batch, Answere
         }
         if (line.id != record.id())
             fail(path, line.number,
-                 "the answer has id " + io::shortened(line.id) + ", but " + record.place() +
+                 "the answer has id " + io::shortened(line.id) + ", but " + record.location() +
                      " has id " + io::shortened(record.id()));
         check_parts(batch, line, answered.count.records);
         ++answered.count.records;

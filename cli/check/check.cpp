@@ -220,13 +220,13 @@ bool CheckedQuestion::has_other_cause(const ProgramJudgement& judgement,
 void CheckedQuestion::search(ProgramJudgement& judgement, const std::vector<GivenArray>& given,
                              std::size_t max_changes) {
     std::vector<TheirArray> theirs;
-    std::vector<std::size_t> places;  // of each in `given`
+    std::vector<std::size_t> indices;  // of each in `given`
     for (std::size_t i = 0; i < given.size(); ++i) {
         const ArrayJudgement& array = judgement.arrays[i];
         if (!array.layout || holds_keys(array.id) || problem_.plan.shown.averages(array.id))
             continue;
         theirs.push_back(in_layout(given[i], *array.layout, problem_.plan, array.type));
-        places.push_back(i);
+        indices.push_back(i);
     }
     if (theirs.empty()) return;
     judge_.free_memory();
@@ -244,13 +244,13 @@ void CheckedQuestion::search(ProgramJudgement& judgement, const std::vector<Give
     const auto matches_as = [&](const std::vector<std::pair<std::size_t, Layout>>& layouts) {
         std::vector<TheirArray> read = theirs;
         for (const auto& [i, layout] : layouts)
-            read[i] = in_layout(given[places[i]], layout, problem_.plan, theirs[i].type);
+            read[i] = in_layout(given[indices[i]], layout, problem_.plan, theirs[i].type);
         judgement.matches = search_conventions(problem_, read, options, pool_);
         if (judgement.matches.empty()) return false;
         for (const auto& [i, layout] : layouts) {
-            ArrayJudgement& array = judgement.arrays[places[i]];
-            array = judge_.judge_as(given[places[i]], layout, theirs[i].type);
-            judge_.locate(array, given[places[i]]);
+            ArrayJudgement& array = judgement.arrays[indices[i]];
+            array = judge_.judge_as(given[indices[i]], layout, theirs[i].type);
+            judge_.locate(array, given[indices[i]]);
         }
         return true;
     };
@@ -258,18 +258,18 @@ void CheckedQuestion::search(ProgramJudgement& judgement, const std::vector<Give
     // Where several orders of axes fit, the one that was judged is a guess.
     options.max_changes = 2;
     const auto layouts_at = [&](std::size_t i) {
-        return layouts_of(problem_.plan, theirs[i].id, given[places[i]].shape);
+        return layouts_of(problem_.plan, theirs[i].id, given[indices[i]].shape);
     };
     // All arrays in attn's own order at once: if queries, keys and values were all misread in the
     // same way, changing one of them alone leads to no match.
     std::vector<std::pair<std::size_t, Layout>> own;
     for (std::size_t i = 0; i < theirs.size(); ++i)
-        if (!judgement.arrays[places[i]].axes.empty())
+        if (!judgement.arrays[indices[i]].axes.empty())
             if (const Layout first = layouts_at(i).front(); first.axes.empty())
                 own.emplace_back(i, first);
     if (own.size() > 1 && matches_as(own)) return;
     for (std::size_t i = 0; i < theirs.size(); ++i) {
-        const ArrayJudgement& array = judgement.arrays[places[i]];
+        const ArrayJudgement& array = judgement.arrays[indices[i]];
         if (array.verdict != Verdict::wrong && array.axes.empty()) continue;
         for (const Layout& layout : layouts_at(i))
             if (layout.axes != array.axes && layout.rank() == 0 && matches_as({{i, layout}}))

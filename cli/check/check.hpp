@@ -139,11 +139,11 @@ bool check_records(const io::InputFile& file, const CheckRequest& request);
 /// The programs as text, best first, in lines of at most `columns` where the table allows it.
 std::string check_text(const std::vector<ProgramJudgement>& ranked, std::size_t columns);
 
-/// "wrong only in head 1, rows 8-9: 16 of 160 elements, all 0"; of an array that has `where`.
+/// "wrong only in head 1, rows 8-9: 16 of 160 elements, all 0"; of an array that has `wrong`.
 std::string wrong_text(const ArrayJudgement& array);
 
 /// The same for programs.
-nlohmann::ordered_json wrong_json(const WrongElements& where);
+nlohmann::ordered_json wrong_json(const WrongElements& wrong);
 
 /// A number of the array with some digits, or NaN, Infinity or -Infinity; and as JSON with all.
 std::string brief_number(double value, int digits = 3);

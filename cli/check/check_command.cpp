@@ -36,11 +36,11 @@ bool is_json(const Args& args, bool of_requests) {
     const std::string path = output == args.flags.end() ? "-" : output->text;
     const OutputName name{path, "--output " + path, "a check is written as text or as JSON",
                           ", or --format with it"};
-    const auto place = args.place("format");
+    const auto index = args.choice("format");
     const CheckFormat* const named =
-        place ? format_of_suffix(check_formats, path) : format_of_name(check_formats, name);
-    if (!place) return named == nullptr ? of_requests : named->is_json;
-    const CheckFormat& given = check_formats[*place];
+        index ? format_of_suffix(check_formats, path) : format_of_name(check_formats, name);
+    if (!index) return named == nullptr ? of_requests : named->is_json;
+    const CheckFormat& given = check_formats[*index];
     if (named != nullptr && named != &given)
         refuse_format("--format " + std::string(given.name), name, named->name);
     return given.is_json;
@@ -54,7 +54,7 @@ CheckRequest check_of(const Args& args) {
                     "nothing to check; expected --against FILE, with another program's arrays");
     for (const std::string_view path : io::lines_of(against)) request.against.emplace_back(path);
     request.names = args.text("names").value_or("");
-    if (const auto type = args.place("type")) request.type = judged_types[*type].first;
+    if (const auto type = args.choice("type")) request.type = judged_types[*type].first;
     if (args.has("atol") || args.has("rtol"))
         request.tolerance = {args.real("atol").value_or(0), args.real("rtol").value_or(0)};
     request.search = args.has("search");

@@ -39,21 +39,21 @@ public:
                 if (!unreadable_) unreadable_ = lines_.size();
             }
             if (!id.empty() && !by_id_.emplace(id, lines_.size()).second)
-                throw Error(ErrorKind::input, io::input_file_of_line(line).place, "id ", id,
+                throw Error(ErrorKind::input, io::input_file_of_line(line).location, "id ", id,
                             " is given twice; expected one result for each request");
             lines_.push_back({std::move(line), std::move(id)});
         });
     }
 
     /// Errors: kind input if there is none.
-    const io::Source& of(const std::string& id, std::size_t index, const std::string& place) {
+    const io::Source& of(const std::string& id, std::size_t index, const std::string& location) {
         const auto found = by_id_.find(id);
         // The line that is not valid may be the result; reading it says what is wrong.
         const std::size_t at = found != by_id_.end() ? found->second
                                : by_id_.empty()      ? index
                                                      : unreadable_.value_or(lines_.size());
         if (at >= lines_.size())
-            throw Error(ErrorKind::input, place,
+            throw Error(ErrorKind::input, location,
                         "no result for this request; expected one with id ", id);
         lines_[at].is_taken = true;
         return lines_[at].text;
@@ -78,7 +78,7 @@ std::string failed_line(const std::string& id, const ErrorReport& failure) {
     io::append_member(line, "id", io::JsonText{id});
     line += ",\"error\":{";
     io::append_member(line, "kind", failure.kind);
-    io::append_member(line, "where", io::one_line(failure.where));
+    io::append_member(line, "where", io::one_line(failure.location));
     io::append_member(line, "message", io::one_line(failure.message));
     return line + "}}\n";
 }
@@ -113,9 +113,10 @@ bool check_records(const io::InputFile& file, const CheckRequest& request) {
         try {
             io::InputFile line = io::input_file_of_line(source);
             id = id_of_request(line, source.first_line);
-            const io::InputFile result = io::input_file_of_line(results.of(id, index, line.place));
+            const io::InputFile result =
+                io::input_file_of_line(results.of(id, index, line.location));
             if (result.holds_object() && result.document->find("error") != nullptr)
-                throw Error(ErrorKind::input, result.place,
+                throw Error(ErrorKind::input, result.location,
                             "a record that failed in its batch; expected a result");
             CheckedQuestion question(open_request(request.flags, std::move(line)), request,
                                      {pool, models});
@@ -131,7 +132,7 @@ bool check_records(const io::InputFile& file, const CheckRequest& request) {
     };
     const auto refuse = [&](const ResultLine& line) {
         try {
-            throw Error(ErrorKind::input, io::input_file_of_line(line.text).place,
+            throw Error(ErrorKind::input, io::input_file_of_line(line.text).location,
                         "a result of no request; expected the id of a request");
         } catch (const Error&) {
             return failed(line.id.empty() ? std::to_string(line.text.first_line) : line.id);

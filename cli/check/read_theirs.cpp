@@ -24,17 +24,17 @@ std::string listed_names(const Arrays& arrays) {
     return io::one_line(io::shortened(io::comma_list(arrays, &io::ArrayView::name), longest));
 }
 
-ArrayId array_of(const std::string& name, const std::string& where) {
+ArrayId array_of(const std::string& name, const std::string& location) {
     const auto found = find_array(name);
     if (found && Evaluator::has(*found)) return *found;
     if (found && !found->row().is_operand())
-        throw Error(ErrorKind::usage, where, name,
+        throw Error(ErrorKind::usage, location, name,
                     " are given, not computed; expected an array that is computed");
     std::vector<std::string> names;
     for (const ArrayRow& row : emitted_arrays)
         if (!row.is_operand()) names.emplace_back(row.name);
     const std::string near = did_you_mean(name, names);
-    throw Error(ErrorKind::usage, where, io::shortened(name), " is not an array of attn",
+    throw Error(ErrorKind::usage, location, io::shortened(name), " is not an array of attn",
                 (near.empty() ? "; expected one of those that attn help requests lists"
                               : "; did you mean " + near + "?"));
 }
@@ -50,11 +50,11 @@ public:
 
     TheirFile read() {
         if (io::schema_of(file_) == schemas::part)
-            throw Error(ErrorKind::usage, view_.place(),
+            throw Error(ErrorKind::usage, view_.location(),
                         "a part of a computation; expected the result of attn merge, which joins "
                         "all parts");
-        require_memory(2 * view_.bytes(), view_.place(), "reading its arrays");
-        TheirFile theirs{view_.place(), {}, {}};
+        require_memory(2 * view_.bytes(), view_.location(), "reading its arrays");
+        TheirFile theirs{view_.location(), {}, {}};
         check_names();
         std::vector<std::pair<ArrayId, const io::ArrayView*>> found;
         for (const io::ArrayView& array : view_.arrays()) {
@@ -65,7 +65,7 @@ public:
             }
             for (const auto& [other, view] : found)
                 if (other == *ours)
-                    throw Error(ErrorKind::usage, view_.place(), "two arrays for ",
+                    throw Error(ErrorKind::usage, view_.location(), "two arrays for ",
                                 ours->row().name, ": ", listed_names(std::array{view, &array}),
                                 "; expected one, as --names ", view->name, "=", ours->row().name,
                                 " chooses it");
@@ -125,20 +125,20 @@ private:
     void check_names() const {
         for (const NamePair& pair : options_.names) {
             const std::string ours(pair.ours.row().name);
-            const std::string where =
+            const std::string location =
                 "--names " + (pair.theirs.empty() ? ours : pair.theirs + "=" + ours);
             if (!exists(pair.ours))
-                throw Error(ErrorKind::usage, where, "the question has no ", ours,
+                throw Error(ErrorKind::usage, location, "the question has no ", ours,
                             "; expected an array that attn computes for it");
             const std::string& theirs = pair.theirs.empty() ? ours : pair.theirs;
             if ((pair.theirs.empty() && view_.is_one_array()) || view_.find(theirs) != nullptr)
                 continue;
             const bool is_nameless = view_.is_one_array() && own_name(view_.arrays()[0]).empty();
             throw Error(
-                ErrorKind::usage, where,
+                ErrorKind::usage, location,
                 is_nameless
-                    ? "the array of " + view_.place() + " has no name; expected --names " + ours
-                    : "no such array in " + view_.place() + "; expected " +
+                    ? "the array of " + view_.location() + " has no name; expected --names " + ours
+                    : "no such array in " + view_.location() + "; expected " +
                           (pair.theirs.empty() ? "--names THEIRS=" + ours + " with one of " : "") +
                           listed_names(view_.arrays()));
         }
@@ -159,7 +159,7 @@ private:
             way = "did you mean --names " + array.name + "=" + near + "?";
             break;
         }
-        throw Error(ErrorKind::usage, view_.place(),
+        throw Error(ErrorKind::usage, view_.location(),
                     "no array has a name of attn's: ", listed_names(view_.arrays()), "; ",
                     io::one_line(way));
     }
@@ -237,14 +237,14 @@ std::vector<NamePair> read_names(const std::string& list) {
         const std::size_t end = std::min(list.find(',', begin), list.size());
         const std::string pair = list.substr(begin, end - begin);
         const std::size_t equals = pair.rfind('=');
-        const std::string where = "--names " + io::shortened(list);
+        const std::string location = "--names " + io::shortened(list);
         if (equals == std::string::npos)
-            names.push_back({"", array_of(pair, where)});
+            names.push_back({"", array_of(pair, location)});
         else
-            names.push_back({pair.substr(0, equals), array_of(pair.substr(equals + 1), where)});
+            names.push_back({pair.substr(0, equals), array_of(pair.substr(equals + 1), location)});
         for (std::size_t i = 0; i + 1 < names.size(); ++i)
             if (names[i].ours == names.back().ours || names[i].theirs == names.back().theirs)
-                throw Error(ErrorKind::usage, where, io::shortened(pair),
+                throw Error(ErrorKind::usage, location, io::shortened(pair),
                             ": named twice; expected it once");
         begin = end + 1;
     }

@@ -79,7 +79,7 @@ std::string remarks_on(const ArrayJudgement& array, const GivenArray& given) {
                                          " times the expected noise"
                                    : "; judged by the worst case alone",
                        "\n");
-    if (array.where) text += name + ": " + wrong_text(array) + "\n";
+    if (array.wrong) text += name + ": " + wrong_text(array) + "\n";
     if (!array.finding.empty()) text += name + ": " + array.finding + "\n";
     return text;
 }
@@ -203,7 +203,7 @@ ordered_json json_of_array(const ArrayJudgement& array, const GivenArray& given)
         {"axes", or_null(array.axes)},
         {"decimals", nullptr},
         {"finding", or_null(array.finding)},
-        {"wrong", array.where ? wrong_json(*array.where) : ordered_json()}};
+        {"wrong", array.wrong ? wrong_json(*array.wrong) : ordered_json()}};
     if (array.first) {
         entry["first"] = array.first->index;
         entry["found"] = element_json(array.first->theirs);

@@ -27,51 +27,51 @@ std::string side_text(const WrongElements::Side& side, ArrayId array) {
 }
 
 /// ", all 0", ", 3 of them NaN".
-std::string values_text(const WrongElements& where) {
+std::string values_text(const WrongElements& wrong) {
     const auto share = [&](std::size_t count, const std::string& value) {
-        const bool are_all = count == where.count;
+        const bool are_all = count == wrong.count;
         return count == 0 ? ""
-               : are_all  ? concat(where.count == 1 ? ", " : ", all ", value)
+               : are_all  ? concat(wrong.count == 1 ? ", " : ", all ", value)
                           : concat(", ", count, " of them ", value);
     };
-    const bool have_name = where.common == 0 || std::isnan(where.common);
-    return share(where.zeros, "0") + share(where.nan, "NaN") +
-           share(have_name ? 0 : where.alike, brief_number(where.common));
+    const bool have_name = wrong.common == 0 || std::isnan(wrong.common);
+    return share(wrong.zeros, "0") + share(wrong.nan, "NaN") +
+           share(have_name ? 0 : wrong.alike, brief_number(wrong.common));
 }
 
 }  // namespace
 
 std::string wrong_text(const ArrayJudgement& array) {
-    const WrongElements& where = *array.where;
+    const WrongElements& wrong = *array.wrong;
     std::string box;
-    for (const WrongElements::Side& side : where.box)
+    for (const WrongElements::Side& side : wrong.box)
         if (side.last - side.first + 1 != side.size)
             box += (box.empty() ? " only in " : ", ") + side_text(side, array.id);
     std::string text =
-        concat("wrong", box, box.empty() ? " in " : ": ", where.count, " of ", where.of,
-               where.of == 1 ? " element" : " elements", values_text(where));
-    if (where.largest && where.largest->index != array.first->index)
-        text += concat("; the largest error is at ", index_text(where.largest->index), ": ",
-                       brief_number(where.largest->theirs, 9), ", expected ",
-                       brief_number(where.largest->truth, 9));
+        concat("wrong", box, box.empty() ? " in " : ": ", wrong.count, " of ", wrong.of,
+               wrong.of == 1 ? " element" : " elements", values_text(wrong));
+    if (wrong.largest && wrong.largest->index != array.first->index)
+        text += concat("; the largest error is at ", index_text(wrong.largest->index), ": ",
+                       brief_number(wrong.largest->theirs, 9), ", expected ",
+                       brief_number(wrong.largest->truth, 9));
     return text;
 }
 
-ordered_json wrong_json(const WrongElements& where) {
+ordered_json wrong_json(const WrongElements& wrong) {
     ordered_json box = ordered_json::array();
-    for (const WrongElements::Side& side : where.box)
+    for (const WrongElements::Side& side : wrong.box)
         box.push_back({{"axis", side.axis.empty() ? ordered_json() : ordered_json(side.axis)},
                        {"first", side.first},
                        {"last", side.last}});
-    ordered_json entry{{"count", where.count}, {"of", where.of},   {"box", std::move(box)},
-                       {"zeros", where.zeros}, {"nan", where.nan}, {"alike", nullptr},
+    ordered_json entry{{"count", wrong.count}, {"of", wrong.of},   {"box", std::move(box)},
+                       {"zeros", wrong.zeros}, {"nan", wrong.nan}, {"alike", nullptr},
                        {"largest", nullptr}};
-    if (where.alike != 0)
-        entry["alike"] = {{"value", element_json(where.common)}, {"count", where.alike}};
-    if (where.largest)
-        entry["largest"] = {{"index", where.largest->index},
-                            {"found", element_json(where.largest->theirs)},
-                            {"expected", element_json(where.largest->truth)}};
+    if (wrong.alike != 0)
+        entry["alike"] = {{"value", element_json(wrong.common)}, {"count", wrong.alike}};
+    if (wrong.largest)
+        entry["largest"] = {{"index", wrong.largest->index},
+                            {"found", element_json(wrong.largest->theirs)},
+                            {"expected", element_json(wrong.largest->truth)}};
     return entry;
 }
 

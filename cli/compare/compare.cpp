@@ -30,7 +30,7 @@ using io::ResultFile;
 using io::ResultView;
 
 /// "[0, head 3, 2, 1]": a chosen head by its number.
-std::string place_text(const ComparedPair& pair) {
+std::string worst_index_text(const ComparedPair& pair) {
     const std::vector<std::size_t>& index = pair.difference->worst;
     std::string text = "[";
     for (std::size_t i = 0; i < index.size(); ++i) {
@@ -62,12 +62,9 @@ std::vector<std::string> numbers_of(const ComparedPair& pair, bool has_one_type)
     if (!pair.difference) return std::vector<std::string>(7);
     const Difference& d = *pair.difference;
     const std::string type = has_one_type ? "" : " " + std::string(row_of(pair.type).name);
-    return {io::general_text(d.max_abs),
-            io::general_text(d.mean_abs),
-            io::general_text(d.max_rel),
-            std::to_string(d.max_ulp) + type,
-            place_text(pair),
-            std::to_string(d.nonfinite_mismatches),
+    return {io::general_text(d.max_abs), io::general_text(d.mean_abs),
+            io::general_text(d.max_rel), std::to_string(d.max_ulp) + type,
+            worst_index_text(pair),      std::to_string(d.nonfinite_mismatches),
             std::to_string(d.outside)};
 }
 

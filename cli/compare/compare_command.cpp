@@ -31,8 +31,8 @@ int run_compare(const Args& args) {
     request.tolerance.ulp = args.whole("ulp");
     request.tolerance.equal_nan = args.has("equal_nan");
     request.common = args.has("common");
-    if (const auto dtype = args.place("dtype")) request.dtype = ulp_types[*dtype].first;
-    if (const auto form = args.place("format")) request.json = compare_forms[*form].first;
+    if (const auto dtype = args.choice("dtype")) request.dtype = ulp_types[*dtype].first;
+    if (const auto form = args.choice("format")) request.json = compare_forms[*form].first;
     request.csv = with_flags({}, args).csv;
     std::vector<std::string> notes;
     const bool are_equal = compare(request, notes);

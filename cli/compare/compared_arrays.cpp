@@ -89,9 +89,9 @@ std::vector<ComparedRow> pair_up(const io::ResultView& a, const io::ResultView& 
     if (a.is_one_array() != b.is_one_array() && (of_a != 1 || of_b != 1) && !is_found) {
         const std::string list = io::comma_list(several.arrays(), &io::ArrayView::name);
         constexpr std::size_t longest = 400;
-        throw Error(ErrorKind::usage, several.place(),
+        throw Error(ErrorKind::usage, several.location(),
                     "several arrays compared with one: ", io::shortened(list, longest),
-                    "; expected one, named as in ", several.place(), ":NAME");
+                    "; expected one, named as in ", several.location(), ":NAME");
     }
     if ((a.is_one_array() || b.is_one_array()) && of_a == 1 && of_b == 1)
         return {{(a.is_one_array() ? b : a).arrays()[0].name, &a.arrays()[0], &b.arrays()[0]}};
@@ -107,14 +107,14 @@ std::vector<ComparedRow> pair_up(const io::ResultView& a, const io::ResultView& 
 }
 
 /// Leaves the arrays that both sides have. A note on the others, or empty.
-std::string keep_common(std::vector<ComparedRow>& rows, const std::string& place) {
+std::string keep_common(std::vector<ComparedRow>& rows, const std::string& location) {
     const std::size_t left_out = std::erase_if(
         rows, [](const ComparedRow& row) { return !is_there(row.a) || !is_there(row.b); });
     if (rows.empty())
-        throw Error(ErrorKind::usage, place,
+        throw Error(ErrorKind::usage, location,
                     "no name of an array is on both sides; expected one in common, or two arrays "
                     "named as in ",
-                    place, ":NAME");
+                    location, ":NAME");
     return left_out == 0 ? std::string()
                          : std::to_string(left_out) +
                                (left_out == 1 ? " array is" : " arrays are") + " on one side only";
@@ -138,8 +138,8 @@ void note_heads(const io::ResultView& a, const io::ResultView& b) {
         return heads.is_null() ? std::string("all heads") : "heads " + io::shortened(heads.dump());
     };
     std::fprintf(stderr, "attn: note: %s has %s, and %s %s: they are compared in this order\n",
-                 io::one_line(a.place()).c_str(), text(of_a).c_str(),
-                 io::one_line(b.place()).c_str(), text(of_b).c_str());
+                 io::one_line(a.location()).c_str(), text(of_a).c_str(),
+                 io::one_line(b.location()).c_str(), text(of_b).c_str());
 }
 
 }  // namespace
@@ -147,8 +147,8 @@ void note_heads(const io::ResultView& a, const io::ResultView& b) {
 std::vector<ComparedPair> compare_results(const io::ResultView& a, const io::ResultView& b,
                                           const CompareRequest& request, const std::string& record,
                                           ThreadPool& workers, std::vector<std::string>& notes) {
-    require_memory(a.bytes() + b.bytes(), b.place(),
-                   "reading its arrays with those of " + a.place());
+    require_memory(a.bytes() + b.bytes(), b.location(),
+                   "reading its arrays with those of " + a.location());
     std::vector<ComparedRow> rows = pair_up(a, b);
     if (request.common) notes.push_back(keep_common(rows, request.b));
     note_heads(a, b);

@@ -150,7 +150,7 @@ std::vector<std::string> explain_question(const ExplainRequest& explain, const P
     source.plan = std::move(answered.plan);
     source.result = std::move(answered.result);
     if (stored != nullptr) {
-        source.file = stored->view.place();
+        source.file = stored->view.location();
         require_same_result(*stored, source, runtime.pool);
     }
     write_page(shown, answered.question.request, source, std::move(page));
@@ -175,7 +175,7 @@ void explain_result(const ExplainRequest& explain, const std::string& path, cons
             planned = plan_trace(open_request(asked, std::move(file)), runtime);
         } catch (const Error& error) {
             if (error.kind() == ErrorKind::usage) throw;
-            lacking = error.where() + " " + error.what();
+            lacking = error.location() + " " + error.what();
         }
     }
     if (planned) {
@@ -238,7 +238,8 @@ void check_result_flags(const Args& args, const std::string& result) {
 
 int run_explain(const Args& args) {
     ExplainRequest request;
-    if (const auto format = args.place("format")) request.format = page_format_names[*format].first;
+    if (const auto format = args.choice("format"))
+        request.format = page_format_names[*format].first;
     request.head = args.whole("head");
     request.batch = args.whole("batch");
     request.full = args.has("full");

@@ -95,7 +95,7 @@ Words known_words(const Explanation& e) {
 void Explanation::say(std::string_view part, Words names, std::size_t head) {
     names.values.emplace("HEAD", std::to_string(head));
     for (std::size_t i = 0; i < all_arrays.size(); ++i)
-        names.values.emplace(all_arrays[i].name, place(ArrayId(i), head));
+        names.values.emplace(all_arrays[i].name, indexed(ArrayId(i), head));
     names.values.insert(known.values.begin(), known.values.end());
     names.conditions.insert(known.conditions.begin(), known.conditions.end());
     const std::size_t level_of_heads = plan.heads > 1 ? 3 : 2;
@@ -132,7 +132,7 @@ bool Explanation::draws_parameters() const {
     return has_some && !request.has("weights") && (!is_result() || request.has("init"));
 }
 
-std::string Explanation::place(ArrayId array, std::size_t head) const {
+std::string Explanation::indexed(ArrayId array, std::size_t head) const {
     std::string text(array.row().name);
     const auto index = [&](const char* name, std::size_t number) {
         (text += name) += std::to_string(number) + "]";
@@ -173,14 +173,14 @@ std::string Explanation::key_label(std::size_t key) const {
 
 std::string Explanation::source_of(std::string_view key) const {
     if (request.has(key)) {
-        std::string place = io::one_line(location_of(request, std::string(key)));
+        std::string location = io::one_line(location_of(request, std::string(key)));
         // "<stdin>:35:3: scale 0.5": lines of a pipe mean nothing to a reader, and a result is
         // named only once.
-        const bool of_result = is_result() && place.starts_with(io::one_line(source.file) + ":");
-        if (!of_result && !place.starts_with("<stdin>:")) return place;
-        const std::size_t value = place.find(": ", of_result ? source.file.size() : 0);
+        const bool of_result = is_result() && location.starts_with(io::one_line(source.file) + ":");
+        if (!of_result && !location.starts_with("<stdin>:")) return location;
+        const std::size_t value = location.find(": ", of_result ? source.file.size() : 0);
         if (value == std::string::npos) return is_result() ? "the result" : "the request";
-        return (is_result() ? "its config: " : "the request's ") + place.substr(value + 2);
+        return (is_result() ? "its config: " : "the request's ") + location.substr(value + 2);
     }
     const bool of_weights = key == "kv_heads" || key == "qkv_bias" || key == "out_bias";
     if (of_weights && request.has("weights")) return "as the weights have it";
@@ -214,7 +214,7 @@ std::string TraceArrays::shape(std::string_view name) const {
 
 Row TraceArrays::row(std::string_view name, std::size_t head, std::size_t index) const {
     const NamedArray& array = get(name);
-    const auto place = [&](std::string_view axis, std::size_t size) {
+    const auto index_on = [&](std::string_view axis, std::size_t size) {
         if (axis == "batch") return batch_;
         // Keys and values have fewer heads if groups share them.
         if (axis == "heads") return head * size / heads_;
@@ -227,7 +227,7 @@ Row TraceArrays::row(std::string_view name, std::size_t head, std::size_t index)
     const std::size_t length = is_number ? 1 : shape[rank - 1];
     std::size_t at = 0;
     for (std::size_t i = 0; i < rank - (is_number ? 0 : 1); ++i)
-        at = at * shape[i] + place(array.axes[i], shape[i]);
+        at = at * shape[i] + index_on(array.axes[i], shape[i]);
     Row row(length);
     for (std::size_t i = 0; i < length; ++i) row[i] = element(array, at * length + i);
     return row;
@@ -277,11 +277,11 @@ std::string NumberFormat::sum(const Row& values, const ShownTerms& shown,
     std::string text;
     const auto add = [&](const std::string& term) { (text += text.empty() ? "" : " + ") += term; };
     Row others = values;  // summed separately: large terms would hide them
-    for (std::size_t i : shown.places) {
+    for (std::size_t i : shown.indices) {
         add(text_of(i));
         others[i] = 0;
     }
-    if (shown.places.empty() && shown.others == 0) add("nothing");
+    if (shown.indices.empty() && shown.others == 0) add("nothing");
     if (shown.others != 0) {
         std::string name = shown.others == 1 ? "" : std::to_string(shown.others) + " ";
         (name += shown.name) += shown.others == 1 ? ")" : "s)";

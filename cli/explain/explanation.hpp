@@ -62,7 +62,7 @@ private:
 
 /// The terms of a sum that are written out, by index; the others are combined into one number.
 struct ShownTerms {
-    std::vector<std::size_t> places;
+    std::vector<std::size_t> indices;
     std::size_t others = 0;
     const char* name = "other key";  ///< for one of the others
 };
@@ -212,7 +212,7 @@ struct Explanation {
     /// The settings' sources, the sizes and the conditions that hold on the whole page.
     Words known{};
 
-    /// Adds a part of words/ to the page, with `known`, the places of the arrays for this head, and
+    /// Adds a part of words/ to the page, with `known`, the arrays indexed by this head, and
     /// these names.
     void say(std::string_view part, Words names = {}, std::size_t head = 0);
 
@@ -244,7 +244,7 @@ struct Explanation {
     std::vector<std::size_t> shown_keys(std::size_t head) const;
 
     /// An array, indexed by this query, head and batch entry along its axes: "queries[head 1][2]".
-    std::string place(ArrayId array, std::size_t head = 0) const;
+    std::string indexed(ArrayId array, std::size_t head = 0) const;
     /// `"journey"`, or `query 1`.
     std::string called() const;
     /// The label only, cut to at most `columns` columns, or the index if there is none.

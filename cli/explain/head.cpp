@@ -65,9 +65,9 @@ std::size_t HeadView::key_in_full() const {
 
 ShownTerms HeadView::shown_terms(bool only_visible) const {
     ShownTerms terms;
-    std::ranges::copy_if(shown, std::back_inserter(terms.places),
+    std::ranges::copy_if(shown, std::back_inserter(terms.indices),
                          [&](std::size_t key) { return !only_visible || mask[key] != 0; });
-    terms.others = mask.size() - (only_visible ? count_masked() : 0) - terms.places.size();
+    terms.others = mask.size() - (only_visible ? count_masked() : 0) - terms.indices.size();
     return terms;
 }
 

@@ -250,12 +250,12 @@ void show_parameters(Explanation& e) {
         const std::size_t rows = is_matrix ? sizes[sizes.size() - 2] : 1, columns = sizes.back();
         if (matrices * rows > max_rows || columns > max_columns) continue;
         for (std::size_t i = 0; i < matrices * rows; ++i) {
-            std::string place = name;
-            if (matrices > 1) place += "[head " + std::to_string(i / rows) + "]";
-            if (is_matrix) place += "[" + std::to_string(i % rows) + "]";
+            std::string indexed = name;
+            if (matrices > 1) indexed += "[head " + std::to_string(i / rows) + "]";
+            if (is_matrix) indexed += "[" + std::to_string(i % rows) + "]";
             Row row(columns);
             for (std::size_t j = 0; j < columns; ++j) row[j] = element(*array, i * columns + j);
-            lines.push_back(place + " = " + e.format.row(row));
+            lines.push_back(indexed + " = " + e.format.row(row));
         }
     }
     if (!lines.empty()) e.page->details("The parameters as numbers", lines);
@@ -330,7 +330,7 @@ void write_context_vector(Explanation& e) {
     for (std::size_t head = e.first_head; head < (is_concatenated ? e.first_head + 1 : e.end_head);
          ++head) {
         const Row row = e.arrays.row("context_vectors", head);
-        lines += e.place("context_vectors", head) + " = " + e.format.row(row);
+        lines += e.indexed("context_vectors", head) + " = " + e.format.row(row);
         (lines += is_concatenated ? "   (d_out " : "   (d_v ") +=
             std::to_string(row.size()) + ")\n";
     }

@@ -66,7 +66,7 @@ void write_query(HeadView& h) {
     const Row numbers = h.row(query.row().name);
     Words words{{"is_projected", is_projected},
                 {"turned", is_turned},
-                {"PLACE", e.place(query, h.head)},
+                {"PLACE", e.indexed(query, h.head)},
                 {"ROW", e.format.row(numbers)}};
     if (is_projected) {
         const std::size_t first = is_wrapper ? 0 : h.head * g.d_k;
@@ -74,7 +74,7 @@ void write_query(HeadView& h) {
         if (h.has("b_query")) bias = h.row("b_query")[first];
         const bool is_row = e.arrays.find("W_query")->axes.back() == "d_in";
         words.add({{"shares_matrix", !is_wrapper && g.heads > 1},
-                   {"X", e.place(input)},
+                   {"X", e.indexed(input)},
                    {"LINE", is_row ? "row" : "column"},
                    {"FIRST", first},
                    {"LAST", first + g.d_k - 1},

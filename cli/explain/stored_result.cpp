@@ -29,29 +29,29 @@ std::size_t query_in(const StoredResult& stored) {
             ? token_labelled(request, plan.q_len)
             : static_cast<std::size_t>(request.settings.token.value_or(middle));
     if (query >= first && query <= last) return query;
-    std::string message = stored.view.place() + " has ";
+    std::string message = stored.view.location() + " has ";
     message += first == last ? "query " + std::to_string(first) + " alone"
                              : "queries " + std::to_string(first) + " to " + std::to_string(last);
     throw setting_error(request, "token", message + "; expected one of them");
 }
 
 [[noreturn]] void refuse_without_weights(const io::ResultView& view) {
-    throw Error(ErrorKind::input, view.place(),
+    throw Error(ErrorKind::input, view.location(),
                 "has no attention_weights; expected a result with them, at best with --emit all");
 }
 
 void require_all_heads(const StoredResult& stored) {
     const Plan& plan = stored.plan;
-    const std::string& place = stored.view.place();
+    const std::string& location = stored.view.location();
     if (!plan.shown.heads.empty())
-        throw Error(ErrorKind::input, place, "has the heads ", shape_text(plan.shown.heads), " of ",
-                    plan.heads, " alone; expected all, as without --head",
+        throw Error(ErrorKind::input, location, "has the heads ", shape_text(plan.shown.heads),
+                    " of ", plan.heads, " alone; expected all, as without --head",
                     stored.part ? ""
                                 : ", or the question: attn explain " +
                                       std::string(row_of(plan.config.mode).name) +
                                       " INPUT --head " + std::to_string(plan.shown.heads.front()));
     if (plan.shown.average_heads)
-        throw Error(ErrorKind::input, place,
+        throw Error(ErrorKind::input, location,
                     "has attention_weights averaged over the heads; expected each head's own, as "
                     "without --average-heads");
 }
@@ -80,7 +80,7 @@ std::vector<NamedArray> read_arrays(const StoredResult& stored, const ArraySet& 
         if (!id || id->row().is_operand() || !wanted.has(*id)) continue;
         const Array<double> numbers = stored.view.read(viewed, workers).values;
         check_shape(stored.plan, *id, {numbers.shape().begin(), numbers.shape().end()},
-                    stored.view.place());
+                    stored.view.location());
         for_dtype(stored.plan.config.dtype, [&]<class T>(T) {
             arrays.push_back(
                 {std::string(id->row().name), Array<T>(numbers), stored.plan.axes_of(*id)});
@@ -91,11 +91,11 @@ std::vector<NamedArray> read_arrays(const StoredResult& stored, const ArraySet& 
 
 /// The row of one query; arrays without an axis of queries as they are.
 NamedArray row_of_query(const NamedArray& array, std::size_t row) {
-    const std::size_t place = io::place_of_axis(array, "q_len");
-    if (place == array.axes.size()) return array;
+    const std::size_t axis = io::index_of_axis(array, "q_len");
+    if (axis == array.axes.size()) return array;
     return std::visit(
         [&](const auto& values) {
-            return NamedArray{array.name, picked(values, place, {row}), array.axes};
+            return NamedArray{array.name, picked(values, axis, {row}), array.axes};
         },
         array.values);
 }
@@ -113,7 +113,7 @@ bool is_rounded(const StoredResult& stored) {
 /// Refuses a row of numbers that differs from the computed one. Another kernel may differ by 1 % of
 /// the largest number, and rounded numbers by `digit`.
 void require_near(const NamedArray& stored, const NamedArray& computed, double digit,
-                  const std::string& place, std::size_t query) {
+                  const std::string& location, std::size_t query) {
     const auto size_of = [](const NamedArray& array) {
         return std::visit([](const auto& values) { return values.size(); }, array.values);
     };
@@ -128,7 +128,7 @@ void require_near(const NamedArray& stored, const NamedArray& computed, double d
         if (a == b || std::isnan(a) || std::isnan(b)) continue;
         if (std::isfinite(a) && std::isfinite(b) && std::abs(a - b) <= 0.01 * largest + digit)
             continue;
-        throw Error(ErrorKind::input, place, stored.name, " of query ", query, " has ",
+        throw Error(ErrorKind::input, location, stored.name, " of query ", query, " has ",
                     io::number_text(a), "; expected ", io::number_text(b),
                     ", as its settings and other arrays give it");
     }
@@ -229,12 +229,12 @@ LayerPart part_of(const io::ResultView& view, const Request& flags) {
     }
     if (list.empty()) refuse_without_weights(view);
     if (found.size() != 1)
-        throw Error(ErrorKind::usage, flags.layer ? location_of(flags, "layer") : view.place(),
+        throw Error(ErrorKind::usage, flags.layer ? location_of(flags, "layer") : view.location(),
                     found.empty() ? "no attention weights of that name and layer"
                                   : "several attentions to explain",
                     "; expected one of ", io::shortened(list, io::longest_list), ", by ",
                     view.head().has_decoder()
-                        ? "FILE:NAME, as in " + view.place() + ":decoder_attention_weights.0"
+                        ? "FILE:NAME, as in " + view.location() + ":decoder_attention_weights.0"
                         : "--layer N");
     const std::string& name = found.front().array;
     const std::size_t end = name.size() - io::without_stack(name).size();
@@ -256,15 +256,15 @@ std::string layer_words(const io::ResultView& view, const LayerPart& part) {
 void plan_layer(StoredResult& stored, const Request& flags) {
     const io::ResultView& view = stored.view;
     const LayerPart part = part_of(view, flags);
-    std::optional<PlannedResult> planned = plan_of_layer(view.head(), part, view.place(), flags);
+    std::optional<PlannedResult> planned = plan_of_layer(view.head(), part, view.location(), flags);
     const bool is_of_decoder = part.stack == "decoder" || part.stack == "cross";
-    if (is_of_decoder && !plan_of_layer(view.head(), {part.layer, "cross"}, view.place()) &&
-        plan_of_layer(view.head(), {part.layer, "decoder"}, view.place()))
-        throw Error(ErrorKind::unsupported, view.place(), "decoder layer ", part.layer,
+    if (is_of_decoder && !plan_of_layer(view.head(), {part.layer, "cross"}, view.location()) &&
+        plan_of_layer(view.head(), {part.layer, "decoder"}, view.location()))
+        throw Error(ErrorKind::unsupported, view.location(), "decoder layer ", part.layer,
                     " has one softmax over the encoder's keys and its own, and the result has "
                     "their weights apart; expected an attention of the encoder");
     if (!planned)
-        throw Error(ErrorKind::input, view.place(), "does not describe the attention of layer ",
+        throw Error(ErrorKind::input, view.location(), "does not describe the attention of layer ",
                     part.layer, ", in layers.", part.layer,
                     "; expected a result of attn model of this version, without --bare");
     stored.request = std::move(planned->request);
@@ -280,15 +280,15 @@ void plan_layer(StoredResult& stored, const Request& flags) {
     };
     stored.request.tokens = tokens_of(is_of_decoder, stored.plan.q_len);
     stored.request.context_tokens = tokens_of(part.stack == "decoder", stored.plan.kv_len);
-    check_labels(stored.request, stored.plan, view.place());
+    check_labels(stored.request, stored.plan, view.location());
 }
 
 void plan_result(StoredResult& stored, const Request& flags) {
     const io::ResultView& view = stored.view;
     if (flags.layer)
-        throw Error(ErrorKind::usage, location_of(flags, "layer"), view.place(),
+        throw Error(ErrorKind::usage, location_of(flags, "layer"), view.location(),
                     " has no layers; expected a result of attn model");
-    PlannedResult planned = plan_of_result(view.head(), view.place(), flags);
+    PlannedResult planned = plan_of_result(view.head(), view.location(), flags);
     stored.request = std::move(planned.request);
     stored.plan = std::move(planned.plan);
 }
@@ -309,7 +309,7 @@ ExplanationSource stored_source(StoredResult& stored, ThreadPool& workers) {
         require_all_heads(stored);
         view.require_memory_for_all();
         ExplanationSource source{stored.plan, {}};
-        source.file = view.place();
+        source.file = view.location();
         source.is_stored = true;
         if (stored.part) source.layer = layer_words(view, *stored.part);
         source.maps = stored_maps(stored, workers);

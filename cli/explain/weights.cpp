@@ -16,7 +16,7 @@ constexpr std::size_t max_written = 4;
 /// The key whose exponential is written out: the one whose score is, or another if that one is the
 /// maximum.
 std::size_t power_in_full(const HeadView& h, const Row& powers) {
-    std::vector<std::size_t> keys = h.shown_terms(h.masks_before_softmax()).places;
+    std::vector<std::size_t> keys = h.shown_terms(h.masks_before_softmax()).indices;
     const std::size_t key = h.key_in_full();
     if (std::ranges::binary_search(keys, key)) keys.insert(keys.begin(), key);
     const auto less =
@@ -134,11 +134,11 @@ void write_values(HeadView& h) {
             values[key].assign(h.plan.d_v, 0);
         }
     std::string sums;
-    const std::string place = h.e.place("head_outputs", h.head);
+    const std::string indexed = h.e.indexed("head_outputs", h.head);
     for (std::size_t i = 0; i < std::min(h.plan.d_v, max_written); ++i) {
         Row column;
         for (const Row& value : values) column.push_back(value[i]);
-        (sums += i == 0 ? "" : "\n") += place;
+        (sums += i == 0 ? "" : "\n") += indexed;
         (sums += "[") += std::to_string(i) + "] = ";
         sums += h.e.format.products(weights, column, context[i], {}, h.shown_terms(true));
     }
@@ -161,11 +161,11 @@ namespace {
 constexpr std::size_t max_state_rows = 8, max_sums = 2;
 
 /// A line for each row of a state.
-std::string state_words(const HeadView& h, const std::string& place, std::string_view name) {
+std::string state_words(const HeadView& h, const std::string& indexed, std::string_view name) {
     const std::vector<Row> rows = h.rows(name, std::min(h.plan.d_k, max_state_rows));
     std::string lines;
     for (std::size_t i = 0; i < rows.size(); ++i) {
-        (lines += i == 0 ? "" : "\n") += place;
+        (lines += i == 0 ? "" : "\n") += indexed;
         (lines += "[") += std::to_string(i) + "] = " + h.e.format.row(rows[i]);
     }
     if (rows.size() < h.plan.d_k)
@@ -237,7 +237,7 @@ void write_step(HeadView& h) {
                                {"STATE", state_words(h, "state_before", "state_before")}});
     if (h.has("written")) write_update(h);
     if (h.has("states"))
-        h.say("state_after", {{"STATE", state_words(h, h.e.place("states", h.head), "states")}});
+        h.say("state_after", {{"STATE", state_words(h, h.e.indexed("states", h.head), "states")}});
     if (h.has("head_outputs"))
         h.say("reading", {{"SCALE", h.e.format.number(*h.plan.config.scale)},
                           {"ROW", h.written("head_outputs")}});

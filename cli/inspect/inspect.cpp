@@ -62,7 +62,7 @@ std::string kind_of_object(const io::JsonDocument& document) {
     if (schema != nullptr) {
         std::string kind = kind_of_schema(document.read_value(*schema));
         if (kind.empty())
-            throw Error(ErrorKind::input, document.place(*schema), "unknown schema; expected \"",
+            throw Error(ErrorKind::input, document.location(*schema), "unknown schema; expected \"",
                         schemas::result, "\" or another of attn's");
         return kind;
     }
@@ -257,10 +257,10 @@ private:
         request.of_batch = true;
         request.document = file.source;
         try {
-            apply_document(request, *file.document, file.place, is_operand_of);
+            apply_document(request, *file.document, file.location, is_operand_of);
         } catch (const Error&) {
             const ErrorReport failure = current_error(true);
-            found_["problem"] = failure.where + ": " + failure.message;
+            found_["problem"] = failure.location + ": " + failure.message;
         }
     }
 
@@ -291,7 +291,7 @@ private:
         io::for_each_line(source, [&](const io::Source& line) {
             const io::JsonDocument document(line);
             if (document.is_array())
-                throw Error(ErrorKind::input, source.name + ":" + std::to_string(line.first_line),
+                throw Error(ErrorKind::input, io::line_location(source.name, line.first_line),
                             "a list among objects; expected one object a line");
             ++kinds[kind_of_object(document)];
             last_id = id_in(document);

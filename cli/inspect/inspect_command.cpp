@@ -25,7 +25,7 @@ int run_inspect(const Args& args) {
                         "journey | attn inspect");
     const InspectRequest request{words.empty() ? "-" : words[0], args.whole("layer"),
                                  with_flags({}, args).csv};
-    const auto form = args.place("format");
+    const auto form = args.choice("format");
     const bool as_json = form && inspect_forms[*form].first;
     const Inspection found = inspect(request);
     io::show(as_json ? io::json_text(found.document) + "\n"

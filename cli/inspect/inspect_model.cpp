@@ -68,7 +68,7 @@ public:
             at_locations(request_, [&] { take_settings(layer); });
         } catch (const Error&) {
             const ErrorReport failure = current_error();
-            found_["problem"] = failure.where + ": " + failure.message;
+            found_["problem"] = failure.location + ": " + failure.message;
         }
         found_["model"] = std::move(model_);
     }
@@ -227,7 +227,7 @@ ordered_json inspect_whole(ordered_json& found, const io::ArrayFile& file, const
     } catch (const Error& error) {
         if (error.kind() == ErrorKind::usage) throw;
         const ErrorReport failure = current_error();
-        return failure.where + ": " + failure.message;
+        return failure.location + ": " + failure.message;
     }
 }
 

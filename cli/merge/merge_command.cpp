@@ -30,7 +30,7 @@ const MergeKind& kind_of(const io::InputFile& file) {
         if (kind.schema == schema) return kind;
         expected += (expected.empty() ? "" : " or ") + std::string(kind.schema);
     }
-    throw Error(ErrorKind::input, file.place,
+    throw Error(ErrorKind::input, file.location,
                 schema.empty() ? "states no schema" : "has the schema " + io::shortened(schema),
                 "; expected ", expected);
 }
@@ -48,8 +48,8 @@ int run_merge(const Args& args) {
         const MergeKind& own = kind_of(files.back());
         if (first == nullptr) first = &own;
         if (&own != first)
-            throw Error(ErrorKind::input, files.back().place, "has the schema ", own.schema,
-                        ", and ", files.front().place, " ", first->schema,
+            throw Error(ErrorKind::input, files.back().location, "has the schema ", own.schema,
+                        ", and ", files.front().location, " ", first->schema,
                         "; expected files of one");
     }
     first->merge(files, args);

@@ -88,7 +88,7 @@ ModelAsked model_of_command(const Args& args) {
     if (!words.empty() && !is_index && may_be_request(words[0], {})) {
         file = io::open_input_file(words[0]);
         if (!is_model_request(*file))
-            throw Error(ErrorKind::usage, file->place,
+            throw Error(ErrorKind::usage, file->location,
                         "is not a request of attn model; expected \"mode\": \"model\" in it, or "
                         "the folder or file of a model");
     }
@@ -99,7 +99,7 @@ ModelAsked model_of_command(const Args& args) {
     plan_output(asked.request);
     if (!is_request && !words.empty()) asked.path = words[0];
     if (asked.path.empty())
-        throw Error(ErrorKind::usage, asked.file ? asked.file->place : "attn model",
+        throw Error(ErrorKind::usage, asked.file ? asked.file->location : "attn model",
                     "no \"model\"; expected the folder or file of a model");
     return asked;
 }
@@ -119,19 +119,19 @@ ModelAsked model_of_record(const Request& defaults, const Program& program, io::
         const io::JsonMember* const key = record.document->find(std::string(flag.option->key));
         if (key == nullptr || record.document->text(*key) == "null") args.flags.push_back(flag);
     }
-    for (const auto& [key, place] : defaults.locations) {
+    for (const auto& [key, location] : defaults.locations) {
         const Option* const option = find_option(key);
         if (option != nullptr && !takes(model_command, *option) &&
             find_option(model_command.own, key) == nullptr)
-            throw Error(ErrorKind::usage, text_of(defaults, key, place),
+            throw Error(ErrorKind::usage, text_of(defaults, key, location),
                         "mode model does not have this setting; expected it in records of other "
                         "modes");
     }
-    const std::string place = record.place;
+    const std::string location = record.location;
     ModelAsked asked = asked_of(std::move(args), defaults, std::move(record));
     if (asked.path.empty()) asked.path = path;
     if (asked.path.empty())
-        throw Error(ErrorKind::usage, place,
+        throw Error(ErrorKind::usage, location,
                     "no \"model\"; expected the folder or file of a model");
     return asked;
 }

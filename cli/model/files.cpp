@@ -51,7 +51,7 @@ io::ModelFolder open_asked_model(const Request& request, const std::string& path
             type == "meta" || (type == "nanogpt" && has_no_config && key == std::string("heads"));
         if (request.has(key) && !is_read)
             throw setting_error(request, key,
-                                "is not read: " + files.config_place +
+                                "is not read: " + files.config_location +
                                     (type == "nanogpt" ? " has no such setting" : " gives it") +
                                     "; expected no such flag");
     }

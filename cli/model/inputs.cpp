@@ -70,7 +70,7 @@ void read_arrays(const ModelAsked& asked, const io::OpenModel& model, ModelInput
     const Args& args = asked.args;
     const auto needed = model.row().inputs;
     const bool takes_ids = !model.row().ids.empty();
-    const std::string place = asked.file ? asked.file->place : "attn model";
+    const std::string location = asked.file ? asked.file->location : "attn model";
     io::ArrayRules rules;
     rules.dtype = NumberType::float64;
     rules.lowest_rank = 1;
@@ -80,7 +80,7 @@ void read_arrays(const ModelAsked& asked, const io::OpenModel& model, ModelInput
     for (const InputRow& row : input_rows) {
         const bool is_needed = std::ranges::find(needed, row.key) != needed.end();
         if (is_needed && !args.has(row.key))
-            throw Error(ErrorKind::usage, place,
+            throw Error(ErrorKind::usage, location,
                         "no " + (asked.file ? row.key : flag_of_key(row.key)) +
                             ", which the model requires; expected " +
                             (asked.file ? "an array" : "a file"));
@@ -92,7 +92,7 @@ void read_arrays(const ModelAsked& asked, const io::OpenModel& model, ModelInput
                              : "no such flag"));
     }
     if (takes_ids && input.ids.empty() && !input.hidden_states)
-        throw Error(ErrorKind::usage, place,
+        throw Error(ErrorKind::usage, location,
                     asked.file ? "no input; expected token_ids, text or hidden_states"
                                : "no input; expected --token-ids, --text or --hidden-states");
     if (!takes_ids && !input.ids.empty())

@@ -48,10 +48,11 @@ void check_decoder_ids(const Args& args, const io::OpenModel& model, const Model
     const bool is_given = args.has("decoder_ids");
     for (const std::uint64_t id : question.decoder_ids)
         if (id >= vocabulary)
-            throw Error(ErrorKind::input,
-                        is_given ? location_of(*args.find("decoder_ids")) : model.config().place(),
-                        is_given ? "token id " : "decoder_start_token_id ", id,
-                        " is outside the vocabulary (0 to ", vocabulary - 1, ")");
+            throw Error(
+                ErrorKind::input,
+                is_given ? location_of(*args.find("decoder_ids")) : model.config().location(),
+                is_given ? "token id " : "decoder_start_token_id ", id,
+                " is outside the vocabulary (0 to ", vocabulary - 1, ")");
 }
 
 /// Whether --emit has this name.

@@ -48,7 +48,7 @@ std::string config_json(const Request& request, const std::string& path, const i
     return text += '}';
 }
 
-/// Places of names in order of their first array.
+/// The names in the order of their first array.
 std::vector<std::string> names_in_order(const std::vector<NamedArray>& arrays) {
     std::vector<std::string> names;
     for (const NamedArray& array : arrays)
@@ -206,7 +206,7 @@ io::Report make_model_report(const Request& request, const std::string& path, He
     std::vector<NamedArray> arrays = std::move(result.arrays);
     const std::vector<std::string> names = names_in_order(arrays);
     if (request.format->json) add_absent(arrays, question.layers);
-    const auto place = [&](const NamedArray& array) {
+    const auto index = [&](const NamedArray& array) {
         return std::ranges::find(names, array.name) - names.begin();
     };
     // The output of a stack's last layer comes last, so that entries and layer_numbers correspond.
@@ -214,8 +214,8 @@ io::Report make_model_report(const Request& request, const std::string& path, He
         return array.layer && !std::ranges::binary_search(question.layers, *array.layer);
     };
     std::ranges::stable_sort(arrays, [&](const NamedArray& a, const NamedArray& b) {
-        return std::tuple(place(a), is_output(a), a.layer) <
-               std::tuple(place(b), is_output(b), b.layer);
+        return std::tuple(index(a), is_output(a), a.layer) <
+               std::tuple(index(b), is_output(b), b.layer);
     });
     if (!request.format->json)
         for (NamedArray& array : arrays)

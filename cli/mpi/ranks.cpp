@@ -174,7 +174,7 @@ FileLayout layout_of(const Question& question, const Plan& plan, ThreadPool& wor
     return layout;
 }
 
-/// Some rows of an array of (batch, heads, rows, columns): elements of one type, and the place of
+/// Some rows of an array of (batch, heads, rows, columns): elements of one type, and the offset of
 /// the first.
 struct WrittenRows {
     ArrayId array;

@@ -117,8 +117,9 @@ OwnRows<T> read_own_rows(const Plan& plan, const Share& share, const OperandRows
     chunk.first_query = 0;
     chunk.rows = chunk.q_len;
     RowReader<T> reader(chunk, share, rows, operands, weights, pool);
-    const std::array<IndexRange, 2> queries = chunks_of(plan.rows, share.place, share.ring_size),
-                                    keys = chunks_of(plan.kv_len, share.place, share.ring_size);
+    const std::array<IndexRange, 2> queries =
+                                        chunks_of(plan.rows, share.ring_rank, share.ring_size),
+                                    keys = chunks_of(plan.kv_len, share.ring_rank, share.ring_size);
     OwnRows<T> own;
     for (std::size_t i = 0; i < queries.size(); ++i)
         reader.read({plan.first_query + queries[i].first, queries[i].count}, keys[i],
@@ -144,10 +145,10 @@ std::array<std::size_t, 4> shape_of_context(const QueryRows<T>& queries, const P
     return {shape[0], shape[1], shape[2], plan.d_v};
 }
 
-/// The keys of the rank at `place`, not set yet.
+/// The keys of rank `ring_rank`, not set yet.
 template <class T>
-OwnKeys<T> space_for_keys(const Plan& plan, std::size_t place, std::size_t ring_size) {
-    const std::array<IndexRange, 2> chunks = chunks_of(plan.kv_len, place, ring_size);
+OwnKeys<T> space_for_keys(const Plan& plan, std::size_t ring_rank, std::size_t ring_size) {
+    const std::array<IndexRange, 2> chunks = chunks_of(plan.kv_len, ring_rank, ring_size);
     OwnKeys<T> keys;
     for (std::size_t i = 0; i < keys.size(); ++i) {
         const std::size_t rows = chunks[i].count;
@@ -240,7 +241,7 @@ private:
     void prepare_to_pass(std::size_t step) {
         const std::size_t size = ring_.size();
         if (step + 1 == size) return;
-        // The previous rank has those of the rank that many places before it.
+        // The previous rank has those of the rank that many steps before it.
         there_ = space_for_keys<T>(plan_, (ring_.rank() + size - step - 1) % size, size);
         for (std::size_t i = 0; i < here_.size(); ++i) {
             passing_->add(bytes_of(here_[i].key), bytes_of(there_[i].key));

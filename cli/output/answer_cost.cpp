@@ -42,8 +42,8 @@ std::size_t masked_length(const Request& request, io::ArrayColors colors, std::s
 
 /// Columns of the written rows: the size of the last axis that is shown.
 double columns_of_array(const Plan& plan, ArrayId array) {
-    for (std::size_t place = array.row().axes.size(); place-- > 0;)
-        if (plan.shown.shows(array, place)) return plan.size_of<double>(array.row().axes[place]);
+    for (std::size_t axis = array.row().axes.size(); axis-- > 0;)
+        if (plan.shown.shows(array, axis)) return plan.size_of<double>(array.row().axes[axis]);
     return 1;
 }
 

@@ -40,9 +40,9 @@ void put(const AnyArray& from, const std::vector<std::size_t>& shape, T* to) {
             const std::vector<std::size_t> own(values.shape().begin(), values.shape().end());
             const std::size_t width = own.back();
             for (std::size_t row = 0; row * width < values.size(); ++row) {
-                std::size_t at = 0, rest = row, place = shape.back();
-                for (std::size_t axis = own.size() - 1; axis-- > 0; place *= shape[axis]) {
-                    at += rest % own[axis] * place;
+                std::size_t at = 0, rest = row, stride = shape.back();
+                for (std::size_t axis = own.size() - 1; axis-- > 0; stride *= shape[axis]) {
+                    at += rest % own[axis] * stride;
                     rest /= own[axis];
                 }
                 std::transform(values.data() + row * width, values.data() + (row + 1) * width,
@@ -220,13 +220,13 @@ io::MaskedOf masked_in_layers(std::vector<LayerMask> attentions, std::vector<std
         return [held, batch, chosen, entries = masks_of(array, *held, layers)](
                    std::size_t entry, std::size_t head, std::size_t query, std::size_t key) {
             if (entries.masks.empty()) return false;
-            const std::size_t place = std::min(entry / batch, entries.masks.size() - 1);
-            const LayerMask* const of = entries.masks[place];
+            const std::size_t index = std::min(entry / batch, entries.masks.size() - 1);
+            const LayerMask* const of = entries.masks[index];
             if (of == nullptr) return false;
             return io::in_heads(head, of->heads, [&](std::size_t h) {
                 const std::size_t own = h < chosen.size() ? chosen[h] : h;
                 return !of->mask->allows(entry % batch, own, query,
-                                         entries.first_keys[place] + key);
+                                         entries.first_keys[index] + key);
             });
         };
     };

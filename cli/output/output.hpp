@@ -29,7 +29,7 @@ namespace attn::cli {
 /// The name of a file that a command writes.
 struct OutputName {
     const std::string& path;  ///< "-" is standard output
-    std::string where;        ///< the name in errors: "--output a.json"
+    std::string location;     ///< the name in errors: "--output a.json"
     std::string problem;      ///< the error for a name of another format
     std::string way = {};     ///< another fix, after the list of suffixes
 };
@@ -42,8 +42,8 @@ bool must_name_format(const std::string& path);
 [[noreturn]] void refuse_name(const OutputName& name,
                               const std::vector<std::string_view>& suffixes);
 
-/// The same for a format given at `where` if the name specifies the format `named`.
-[[noreturn]] void refuse_format(const std::string& where, const OutputName& name,
+/// The same for a format given at `location` if the name specifies the format `named`.
+[[noreturn]] void refuse_format(const std::string& location, const OutputName& name,
                                 std::string_view named);
 
 /// The format that the name's suffix specifies, or null. With `fit`, only formats whose row sets

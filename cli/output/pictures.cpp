@@ -63,8 +63,9 @@ std::string text_of_draws(const Plan& plan, const std::string& seed) {
     return plan.config.dropout > 0 ? "  seed " + seed : "";
 }
 
-const io::PictureFormat& picture_format(const std::string& path, const std::string& where) {
-    return *format_of_name(io::picture_formats, {path, where, "names no format of pictures"}, true);
+const io::PictureFormat& picture_format(const std::string& path, const std::string& location) {
+    return *format_of_name(io::picture_formats, {path, location, "names no format of pictures"},
+                           true);
 }
 
 void check_pictures(const Request& request) {
@@ -84,7 +85,7 @@ void check_pictures(const Request& request) {
 
 std::vector<const NamedArray*> arrays_to_draw(const io::Report& report,
                                               const std::vector<std::string>& named, bool all,
-                                              const std::string& where) {
+                                              const std::string& location) {
     std::vector<const NamedArray*> drawable, chosen;
     for (const NamedArray& array : report.arrays)
         if (can_be_drawn(array)) drawable.push_back(&array);
@@ -98,8 +99,8 @@ std::vector<const NamedArray*> arrays_to_draw(const io::Report& report,
             array != nullptr && !can_be_drawn(*array))
             flat = array;
     const auto refuse_axes = [&](const std::string& name, std::size_t axes) {
-        const bool is_of_flag = where.starts_with("--");  // or of a file
-        throw Error(is_of_flag ? ErrorKind::usage : ErrorKind::input, where, name, " has ",
+        const bool is_of_flag = location.starts_with("--");  // or of a file
+        throw Error(is_of_flag ? ErrorKind::usage : ErrorKind::input, location, name, " has ",
                     axes == 1 ? "one axis" : std::to_string(axes) + " axes",
                     " and cannot be drawn; expected an array of 2 to 5 axes",
                     drawable.empty() ? "" : ": " + io::comma_list(drawable, &NamedArray::name));
@@ -107,7 +108,7 @@ std::vector<const NamedArray*> arrays_to_draw(const io::Report& report,
     if (flat != nullptr)
         refuse_axes(flat->name + " " + shape_text(io::shape_of(*flat)), flat->axes.size());
     if (drawable.empty())
-        throw Error(ErrorKind::usage, where,
+        throw Error(ErrorKind::usage, location,
                     "no array to draw; expected --emit attention_weights, or another array of 2 to "
                     "5 axes");
     for (const std::string& name : named)
@@ -117,14 +118,14 @@ std::vector<const NamedArray*> arrays_to_draw(const io::Report& report,
         if (name == "all" && named.size() == 1) return drawable;
         const auto of_layer = io::split_layer_name(name);
         if (of_layer && find(name) == drawable.end() && find(of_layer->array) != drawable.end())
-            throw Error(ErrorKind::usage, where,
+            throw Error(ErrorKind::usage, location,
                         "\"" + io::shortened(name) +
                             "\" is drawn as a layer of its array; expected " + of_layer->array +
                             ", and --layer " + std::to_string(of_layer->layer) +
                             " of attn plot for this layer alone");
         if (find(name) == drawable.end())
             throw Error(
-                ErrorKind::usage, where, "\"", io::shortened(name),
+                ErrorKind::usage, location, "\"", io::shortened(name),
                 "\" is not there to be drawn; expected ",
                 io::shortened(io::comma_list(drawable, &NamedArray::name), io::longest_list),
                 find_array(io::without_stack(name))
@@ -181,17 +182,17 @@ std::string draw_pictures(const Request& request, const io::Report& given,
     }
     const io::Report& report = given.layers.empty() ? given : stacked;
     const io::ColorScale scale = request.color_scale.value_or(io::ColorScale::automatic);
-    const std::string where = location_of(request, request.has("plot_array") ? "plot_array"
-                                                   : request.heatmap         ? "heatmap"
-                                                                             : "plot");
+    const std::string location = location_of(request, request.has("plot_array") ? "plot_array"
+                                                      : request.heatmap         ? "heatmap"
+                                                                                : "plot");
     if (!request.plot.empty()) {
-        const io::PictureFormat& format = picture_format(request.plot, where);
-        const auto arrays = arrays_to_draw(report, request.plot_array, format.holds_all, where);
+        const io::PictureFormat& format = picture_format(request.plot, location);
+        const auto arrays = arrays_to_draw(report, request.plot_array, format.holds_all, location);
         file.emplace(request.plot);
         file->fill([&](io::Output& to) { write_plot(to, report, arrays, scale, format); });
     }
     if (!request.heatmap) return {};
-    return terminal_text(report, arrays_to_draw(report, request.plot_array, false, where), scale,
+    return terminal_text(report, arrays_to_draw(report, request.plot_array, false, location), scale,
                          descriptor_of_heatmap(request));
 }
 

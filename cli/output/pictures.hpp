@@ -18,8 +18,8 @@
 
 namespace attn::cli {
 
-/// The format that the path's suffix specifies. Errors: kind usage at `where`.
-const io::PictureFormat& picture_format(const std::string& path, const std::string& where);
+/// The format that the path's suffix specifies. Errors: kind usage at `location`.
+const io::PictureFormat& picture_format(const std::string& path, const std::string& location);
 
 /// The origin of drawn parameters in titles: "  random parameters  seed 123"; of dropout without
 /// parameters "  seed 123"; empty if nothing is drawn.
@@ -34,10 +34,10 @@ void check_pictures(const Request& request);
 
 /// The arrays to draw: those that are `named`, or all for the name "all". If none is named, the
 /// attention weights, of each stack of a model, if they exist and `all` is false, else all, with
-/// the weights first. Errors: kind usage at `where`, listing the arrays.
+/// the weights first. Errors: kind usage at `location`, listing the arrays.
 std::vector<const NamedArray*> arrays_to_draw(const io::Report& report,
                                               const std::vector<std::string>& named, bool all,
-                                              const std::string& where);
+                                              const std::string& location);
 
 /// Draws for the terminal at `descriptor`, where the text will be shown.
 std::string terminal_text(const io::Report& report, const std::vector<const NamedArray*>& arrays,

@@ -126,13 +126,13 @@ bool must_name_format(const std::string& path) {
 }
 
 void refuse_name(const OutputName& name, const std::vector<std::string_view>& suffixes) {
-    throw Error(ErrorKind::usage, name.where,
+    throw Error(ErrorKind::usage, name.location,
                 name.problem + "; expected a name that ends in " + listed(suffixes) + name.way);
 }
 
-void refuse_format(const std::string& where, const OutputName& name, std::string_view named) {
-    throw Error(ErrorKind::usage, where, "contradicts ", name.where, "; expected format ", named,
-                ", or another name");
+void refuse_format(const std::string& location, const OutputName& name, std::string_view named) {
+    throw Error(ErrorKind::usage, location, "contradicts ", name.location, "; expected format ",
+                named, ", or another name");
 }
 
 namespace {

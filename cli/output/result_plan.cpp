@@ -42,25 +42,25 @@ void check_same(const json& found, const json& made, const std::string& name,
 /// The plan of these settings and the operands of a described layout. Its shapes and layout must be
 /// those of the description; the arrays of a model's layer have axes of their own.
 Plan plan_of_description(Settings& settings, const json& shapes, const json& layout, bool is_layer,
-                         const std::string& place) {
+                         const std::string& location) {
     settings.kernel = "auto";  // regardless of what computed the result
     PlanOptions streamed;
     streamed.stream = true;
     Plan plan = [&] {
         try {
             check_array_names(settings.emit);
-            const OperandShapes operands = shapes_of_layout(layout, settings.mode, place);
+            const OperandShapes operands = shapes_of_layout(layout, settings.mode, location);
             if (is_layer && operands.is_boolean["mask"]) settings.mask_true = MaskTrue::keep;
             return make_plan(settings, operands, streamed);
         } catch (const SettingError& error) {
-            fail(place, std::string("config and layout.operands contradict each other: ") +
-                            error.where() + ": " + error.what());
+            fail(location, std::string("config and layout.operands contradict each other: ") +
+                               error.location() + ": " + error.what());
         }
     }();
     json made = io::parse_own(layout_json(plan));
     if (is_layer) made.erase("axes");
-    check_same(shapes, io::parse_own(shapes_json(plan.shapes())), "shapes", place);
-    check_same(layout, made, "layout", place);
+    check_same(shapes, io::parse_own(shapes_json(plan.shapes())), "shapes", location);
+    check_same(layout, made, "layout", location);
     return plan;
 }
 
@@ -88,7 +88,7 @@ std::optional<PlannedResult> plan_of_layer(const io::ResultHead& head, const Lay
     if (!part.stack.empty()) described = member(described, part.stack);
     const json config = member(described, "config"), layout = member(described, "layout");
     if (!config.is_object() || !layout.is_object()) return std::nullopt;
-    const std::string place =
+    const std::string layer_location =
         location + ": layers." + number + (part.stack.empty() ? "" : "." + part.stack);
     Settings& settings = request.settings;
     settings.mode = Mode::sdpa;
@@ -109,7 +109,8 @@ std::optional<PlannedResult> plan_of_layer(const io::ResultHead& head, const Lay
     for (const char* key : {"dtype", "head"})
         if (const json value = member(*head.config, key); !value.is_null()) apply(key, value);
     if (settings.causal.value_or(false)) settings.causal_align = CausalAlign::bottom_right;
-    Plan plan = plan_of_description(settings, member(described, "shapes"), layout, true, place);
+    Plan plan =
+        plan_of_description(settings, member(described, "shapes"), layout, true, layer_location);
     return PlannedResult{std::move(request), std::move(plan)};
 }
 

@@ -51,8 +51,8 @@ std::string roff_text(std::string_view words) {
     constexpr std::string_view escapes[] = {"\\e", "\\-", "\\(aq", "\\(ga", "\\(ha", "\\(ti"};
     std::string out;
     for (const char c : words) {
-        const std::size_t place = signs.find(c);
-        out += place == std::string_view::npos ? std::string_view(&c, 1) : escapes[place];
+        const std::size_t index = signs.find(c);
+        out += index == std::string_view::npos ? std::string_view(&c, 1) : escapes[index];
     }
     return out;
 }

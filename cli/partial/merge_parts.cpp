@@ -25,15 +25,15 @@ ordered_json question_in(const io::InputFile& file) {
 }
 
 /// Throws if `other` differs, at its first member that does.
-void check_same_question(const ordered_json& one, const std::string& place_of_one,
-                         const ordered_json& other, const std::string& place,
+void check_same_question(const ordered_json& one, const std::string& one_location,
+                         const ordered_json& other, const std::string& location,
                          const std::string& name = "") {
     if (one.is_object() && other.is_object()) {
         ordered_json keys = one;
         keys.update(other);
         for (const auto& [key, value] : keys.items())
-            check_same_question(one.value(key, ordered_json()), place_of_one,
-                                other.value(key, ordered_json()), place,
+            check_same_question(one.value(key, ordered_json()), one_location,
+                                other.value(key, ordered_json()), location,
                                 name.empty() ? key : name + "." + key);
         return;
     }
@@ -41,10 +41,10 @@ void check_same_question(const ordered_json& one, const std::string& place_of_on
     const auto shown = [](const ordered_json& value) {
         return value.is_null() ? std::string("missing") : io::shortened(value.dump());
     };
-    throw Error(ErrorKind::input, place,
+    throw Error(ErrorKind::input, location,
                 name == "digest"
-                    ? "is of other inputs than " + place_of_one + "; expected parts of one question"
-                    : name + " is " + shown(other) + ", and in " + place_of_one + " " + shown(one) +
+                    ? "is of other inputs than " + one_location + "; expected parts of one question"
+                    : name + " is " + shown(other) + ", and in " + one_location + " " + shown(one) +
                           "; expected parts of one question");
 }
 
@@ -63,8 +63,8 @@ JoinedKeys keys_of_all(const std::vector<PartFile>& parts, std::size_t keys) {
     for (std::size_t i = 0; i < owned.size(); ++i) {
         const auto& [range, part] = owned[i];
         if (range.first < end)
-            throw Error(ErrorKind::input, part->place, "has the keys ", text_of_ranges({range}),
-                        ", and ", owned[i - 1].second->place, " ",
+            throw Error(ErrorKind::input, part->location, "has the keys ", text_of_ranges({range}),
+                        ", and ", owned[i - 1].second->location, " ",
                         text_of_ranges({owned[i - 1].first}), "; expected each key in one part");
         if (range.first > end) joined.missing.push_back({end, range.first});
         if (range.first == end && i != 0)
@@ -91,8 +91,8 @@ void check_projections(const std::vector<PartFile>& parts) {
              {std::pair("W_out", same_numbers(first.out_weight, other.part.out_weight)),
               {"b_out", same_numbers(first.out_bias, other.part.out_bias)}})
             if (!equal)
-                throw Error(ErrorKind::input, other.place, name, " is not that of ", parts[0].place,
-                            "; expected parts of one question");
+                throw Error(ErrorKind::input, other.location, name, " is not that of ",
+                            parts[0].location, "; expected parts of one question");
 }
 
 /// The rows of all parts, in the order of their first keys, so that the order of the files does
@@ -131,15 +131,15 @@ void merge_parts(const std::vector<io::InputFile>& files, const Args& args) {
     flags.output = args.text("output").value_or("-");
     if (args.has("output")) flags.locations["output"] = Location("--output " + flags.output);
     const io::InputFile& first = files.front();
-    PlannedResult planned = plan_of_result(io::ResultHead(first), first.place, std::move(flags));
+    PlannedResult planned = plan_of_result(io::ResultHead(first), first.location, std::move(flags));
     Request request = std::move(planned.request);
     const Plan plan = std::move(planned.plan);
 
     std::vector<PartFile> parts;
     const ordered_json question = question_in(first);
     for (const io::InputFile& file : files) {
-        check_same_question(question, first.place, question_in(file), file.place);
-        parts.push_back({file.place, read_ranges(file, plan), {}, {}});
+        check_same_question(question, first.location, question_in(file), file.location);
+        parts.push_back({file.location, read_ranges(file, plan), {}, {}});
     }
     const auto [ranges, missing] = keys_of_all(parts, plan.kv_len);
     for (std::size_t i = 0; i < files.size(); ++i)

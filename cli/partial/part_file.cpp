@@ -72,12 +72,13 @@ Array<double> read_named_array(const io::ResultView& view, const char* name, con
                                ThreadPool& workers) {
     const io::ArrayView* const array = view.find(name);
     if (array == nullptr)
-        throw Error(ErrorKind::input, view.place(), "has no ", name,
+        throw Error(ErrorKind::input, view.location(), "has no ", name,
                     "; expected a part as attn partial writes it");
     Array<double> values = view.read(*array, workers).values;
     if (values.shape() != shape)
-        throw Error(ErrorKind::input, view.place(), name, " has shape ", shape_text(values.shape()),
-                    "; expected ", shape_text(shape), ", as its layout makes it");
+        throw Error(ErrorKind::input, view.location(), name, " has shape ",
+                    shape_text(values.shape()), "; expected ", shape_text(shape),
+                    ", as its layout makes it");
     return values;
 }
 
@@ -123,7 +124,7 @@ KeyRanges read_ranges(const io::InputFile& file, const Plan& plan) {
     const nlohmann::json text = io::head_member(file, "kv_range");
     KeyRanges ranges = text.is_string() ? ranges_of_text(text.get<std::string>()) : KeyRanges{};
     if (!ranges.empty() && ranges.back().end <= plan.kv_len) return ranges;
-    throw Error(ErrorKind::input, file.place, "kv_range is ", io::shortened(text.dump()),
+    throw Error(ErrorKind::input, file.location, "kv_range is ", io::shortened(text.dump()),
                 "; expected ranges of its keys in order, as \"0:", plan.kv_len, "\"");
 }
 

@@ -34,7 +34,7 @@ inline constexpr const char* question_members[] = {"mode",   "config", "shapes",
                                                    "digest", "tokens", "context_tokens"};
 
 struct PartFile {
-    std::string place;  ///< in errors; empty if it is not read from a file
+    std::string location;  ///< in errors; empty if it is not read from a file
     KeyRanges ranges;
     nlohmann::ordered_json question;  ///< an object of the members of `question_members` that exist
     KeyPart part;

@@ -97,31 +97,30 @@ AxisNames plain_axes(const std::string& name, const std::vector<std::size_t>& sh
 
 namespace {
 
-/// The positions of these heads in the arrays that have `count` of them, whose numbers the report
+/// The indices of these heads in the arrays that have `count` of them, whose numbers the report
 /// may give. Errors: kind usage for a head that it lacks.
-std::vector<std::size_t> positions_of(const std::vector<std::size_t>& heads,
-                                      const io::Report& report, const NamedArray& array,
-                                      std::size_t count) {
+std::vector<std::size_t> indices_of(const std::vector<std::size_t>& heads, const io::Report& report,
+                                    const NamedArray& array, std::size_t count) {
     const bool has_chosen = has_chosen_heads(report, array);
-    std::vector<std::size_t> positions;
+    std::vector<std::size_t> indices;
     for (std::size_t head : heads) {
         const auto found = std::ranges::find(report.heads, head);
-        const std::size_t position =
+        const std::size_t index =
             has_chosen ? static_cast<std::size_t>(found - report.heads.begin()) : head;
-        if (position >= count)
+        if (index >= count)
             throw Error(ErrorKind::usage, "--head " + std::to_string(head), array.name,
                         (count == 0   ? " has no heads; expected an array that has some"
                          : has_chosen ? " has the heads " + shape_text(report.heads) +
                                             "; expected one of them"
                                       : " has " + std::to_string(count) + " heads; expected 0 to " +
                                             std::to_string(count - 1)));
-        positions.push_back(position);
+        indices.push_back(index);
     }
-    return positions;
+    return indices;
 }
 
-/// The place of layer number `layer` among the array's, which its labels may number.
-std::size_t position_of_layer(std::size_t layer, const NamedArray& array) {
+/// The index of layer number `layer` among the array's, which its labels may number.
+std::size_t index_of_layer(std::size_t layer, const NamedArray& array) {
     const std::size_t count = io::length_of_axis(array, "layer");
     const std::vector<std::string>& labels = array.layer_labels;
     const std::string number = std::to_string(layer);
@@ -131,15 +130,13 @@ std::size_t position_of_layer(std::size_t layer, const NamedArray& array) {
         return !digits.empty() && digits.find_first_not_of("0123456789") == std::string_view::npos;
     };
     const bool has_numbers = labels.size() == count && std::ranges::all_of(labels, is_numbered);
-    std::size_t position = layer;
+    const auto is_own = [&](const std::string& label) {
+        return label == number || label == "layer " + number;
+    };
+    std::size_t index = layer;
     if (has_numbers)
-        position = static_cast<std::size_t>(
-            std::ranges::find_if(labels,
-                                 [&](const std::string& label) {
-                                     return label == number || label == "layer " + number;
-                                 }) -
-            labels.begin());
-    if (position < count) return position;
+        index = static_cast<std::size_t>(std::ranges::find_if(labels, is_own) - labels.begin());
+    if (index < count) return index;
     const std::string all = io::comma_list(labels, [](const std::string& label) {
         return label.starts_with("layer ") ? label.substr(sizeof "layer") : label;
     });
@@ -160,7 +157,7 @@ std::vector<const NamedArray*> keep_heads(io::Report& report,
                               : io::length_of_axis(*a, "heads") < io::length_of_axis(*b, "heads");
     });
     const std::size_t count = io::length_of_axis(*widest, "heads");
-    const std::vector<std::size_t> positions = positions_of(heads, report, *widest, count);
+    const std::vector<std::size_t> indices = indices_of(heads, report, *widest, count);
     const bool has_chosen = has_chosen_heads(report, *widest);
     const auto is_alike = [&](const NamedArray& array) {
         return io::length_of_axis(array, "heads") == count &&
@@ -173,7 +170,7 @@ std::vector<const NamedArray*> keep_heads(io::Report& report,
         if (is_alike(array))
             std::visit(
                 [&](auto& values) {
-                    values = picked(values, io::place_of_axis(array, "heads"), positions);
+                    values = picked(values, io::index_of_axis(array, "heads"), indices);
                 },
                 array.values);
     report.heads = heads;
@@ -181,29 +178,29 @@ std::vector<const NamedArray*> keep_heads(io::Report& report,
 }
 
 std::vector<std::size_t> keep_layers(io::Report& report, const std::vector<std::size_t>& layers,
-                                     const std::string& place) {
+                                     const std::string& location) {
     std::vector<std::size_t> kept;
     for (NamedArray& array : report.arrays) {
-        const std::size_t axis = io::place_of_axis(array, "layer");
+        const std::size_t axis = io::index_of_axis(array, "layer");
         if (axis == array.axes.size()) continue;
-        std::vector<std::size_t> positions;
+        std::vector<std::size_t> indices;
         std::vector<std::string> labels;
         for (const std::size_t layer : layers) {
-            positions.push_back(position_of_layer(layer, array));
-            labels.push_back(positions.back() < array.layer_labels.size()
-                                 ? array.layer_labels[positions.back()]
+            indices.push_back(index_of_layer(layer, array));
+            labels.push_back(indices.back() < array.layer_labels.size()
+                                 ? array.layer_labels[indices.back()]
                                  : "layer " + std::to_string(layer));
         }
-        std::visit([&](auto& values) { values = picked(values, axis, positions); }, array.values);
+        std::visit([&](auto& values) { values = picked(values, axis, indices); }, array.values);
         array.layer_labels = std::move(labels);
-        kept = std::move(positions);
+        kept = std::move(indices);
     }
     if (kept.empty()) {
         std::size_t rank = 0;
         for (const NamedArray& array : report.arrays) rank = std::max(rank, array.axes.size());
         const char* const others = rank < 3 ? "head" : rank == 3 ? "query,key" : "head,query,key";
         throw Error(ErrorKind::usage, "--layer " + std::to_string(layers.front()),
-                    place + " has no layers; expected --axes layer," + others +
+                    location + " has no layers; expected --axes layer," + others +
                         " where the first axis counts layers, or a result of a model, or several "
                         "results");
     }

@@ -50,7 +50,7 @@ void take_labels(io::Report& report, const io::ResultView& result, const std::op
                             std::size_t things, const char* name) {
         const bool is_given = !(key == "tokens" ? given.tokens : given.context_tokens).empty();
         const std::string flag = key == "tokens" ? "--tokens" : "--context-tokens";
-        throw Error(ErrorKind::input, is_given ? flag : result.place(), labels_given.size(), " ",
+        throw Error(ErrorKind::input, is_given ? flag : result.location(), labels_given.size(), " ",
                     key, " for ", things, " ", name, "; expected a token for each");
     };
     const bool may_be_of_keys =
@@ -151,7 +151,7 @@ double element(const NamedArray& array, std::size_t entry, std::size_t head, std
         array.values);
 }
 
-void check_mask(const NamedArray& mask, const io::Report& report, const std::string& place) {
+void check_mask(const NamedArray& mask, const io::Report& report, const std::string& location) {
     const auto matrix = [](const NamedArray& array) {
         const std::vector<std::size_t> shape = io::shape_of(array);
         return std::vector<std::size_t>(
@@ -159,7 +159,7 @@ void check_mask(const NamedArray& mask, const io::Report& report, const std::str
     };
     for (const NamedArray& array : report.arrays)
         if (io::counts_queries_and_keys(array) && matrix(array) != matrix(mask))
-            throw Error(ErrorKind::input, place, "a mask of other queries and keys than ",
+            throw Error(ErrorKind::input, location, "a mask of other queries and keys than ",
                         array.name, " has; expected both of one result");
 }
 
@@ -186,7 +186,7 @@ io::Report read_report(const io::ResultView& result, const std::optional<Plan>& 
                                 shape.size() > 2 && shape[0] == plan->batch &&
                                 shape[1] == plan->heads && shape[2] == plan->rows;
         const bool is_described = !is_of_part && plan && id && plan->has(id->row());
-        if (is_described) check_shape(*plan, *id, {shape.begin(), shape.end()}, result.place());
+        if (is_described) check_shape(*plan, *id, {shape.begin(), shape.end()}, result.location());
         const bool has_labels = !labels.rows.empty() || head.tokens.has_value();
         NamedArray array{view.name, {}, {}};
         array.layer_labels = head.scanned_layers;
@@ -226,14 +226,15 @@ io::Report read_report(const io::ResultView& result, const std::optional<Plan>& 
 
 std::vector<LayerMask> masks_of_model(const io::ResultHead& head,
                                       const std::vector<std::size_t>& layers,
-                                      const std::string& place) {
+                                      const std::string& location) {
     constexpr std::pair<const char*, const char*> stacks[] = {
         {"", ""}, {"encoder", "encoder_"}, {"decoder", "decoder_"}, {"cross", "cross_"}};
     const auto padding = io::unsigned_list(member(*head.config, "attention_mask"));
     std::vector<LayerMask> masks;
     for (const std::size_t layer : layers)
         for (const auto& [stack, part] : stacks) {
-            const std::optional<PlannedResult> planned = plan_of_layer(head, {layer, stack}, place);
+            const std::optional<PlannedResult> planned =
+                plan_of_layer(head, {layer, stack}, location);
             if (!planned) continue;
             const Plan& plan = planned->plan;
             Mask mask = settings_mask(plan);
@@ -253,10 +254,10 @@ std::vector<LayerMask> masks_of_model(const io::ResultHead& head,
 }
 
 io::MaskedOf masked_in(const io::Report& report, std::vector<LayerMask> masks,
-                       std::vector<std::size_t> layers, const std::string& place) {
+                       std::vector<std::size_t> layers, const std::string& location) {
     const std::size_t first = report.first_query;
     if (const NamedArray* mask = array_named("mask", report.arrays)) {
-        check_mask(*mask, report, place);
+        check_mask(*mask, report, location);
         return io::of_every_array(
             [mask, first](std::size_t entry, std::size_t head, std::size_t q, std::size_t k) {
                 return io::in_heads(head, heads_of(*mask), [&](std::size_t h) {

@@ -38,27 +38,27 @@ bool are_alike(const std::vector<std::string>& names) {
 
 /// Candidate names of layers. The first list in which every layer has a different name is used.
 struct LayerNames {
-    std::vector<std::string> numbers, ids, files, places;
+    std::vector<std::string> numbers, ids, files, locations;
     std::vector<std::string> arrays;  ///< that FILE:NAME selects
-    std::vector<std::string> files_with_arrays, places_with_arrays;
+    std::vector<std::string> files_with_arrays, locations_with_arrays;
 
     void add(const io::ResultView& result, const std::string& array) {
         const auto number = result.head().number("layer");
         numbers.push_back(number ? "layer " + std::to_string(*number) : "");
         ids.push_back(result.head().id);
-        files.push_back(io::last_part(result.place()));
-        places.push_back(result.place());
+        files.push_back(io::last_part(result.location()));
+        locations.push_back(result.location());
         arrays.push_back(array);
         files_with_arrays.push_back(files.back() + ":" + array);
-        places_with_arrays.push_back(places.back() + ":" + array);
+        locations_with_arrays.push_back(locations.back() + ":" + array);
     }
 
     /// Layers of different arrays are named after these.
     std::vector<std::string> chosen() const {
         using Lists = std::vector<const std::vector<std::string>*>;
         const Lists lists = are_alike(arrays)
-                                ? Lists{&numbers, &ids, &files, &places}
-                                : Lists{&arrays, &files_with_arrays, &places_with_arrays};
+                                ? Lists{&numbers, &ids, &files, &locations}
+                                : Lists{&arrays, &files_with_arrays, &locations_with_arrays};
         for (const auto* names : lists) {
             const std::set<std::string> different(names->begin(), names->end());
             if (!different.contains("") && different.size() == names->size()) return *names;
@@ -82,7 +82,7 @@ public:
     /// or empty.
     Stack(Drawing& drawing, std::size_t layers, double of_one, const std::vector<std::string>& kept,
           std::string selected)
-        : first_(drawing.place), all_(drawing.report), layers_(layers),
+        : first_(drawing.location), all_(drawing.report), layers_(layers),
           selected_(std::move(selected)) {
         std::vector<NamedArray> arrays;
         double bytes = 0;
@@ -105,20 +105,20 @@ public:
         all_.arrays = std::move(arrays);
     }
 
-    /// `selected`: its array of the same place as the first result's selected one.
-    void add(const io::Report& layer, const std::string& place, const std::string& selected) {
+    /// `selected`: its array of the same index as the first result's selected one.
+    void add(const io::Report& layer, const std::string& location, const std::string& selected) {
         // Arrays that are selected one by one need not come with masks.
         if (!selected_.empty() && array_named("mask", layer.arrays) == nullptr)
             std::erase_if(all_.arrays, [&](const NamedArray& array) {
                 return array.name == "mask" && array.name != selected_;
             });
-        take_labels("token", all_.query_labels, layer.query_labels, place);
-        take_labels("key", all_.key_labels, layer.key_labels, place);
+        take_labels("token", all_.query_labels, layer.query_labels, location);
+        take_labels("key", all_.key_labels, layer.key_labels, location);
         if (layer.first_query != all_.first_query)
-            fail(place, "query " + std::to_string(layer.first_query),
+            fail(location, "query " + std::to_string(layer.first_query),
                  "query " + std::to_string(all_.first_query), "the same queries");
         if (layer.heads != all_.heads)
-            fail(place, heads_text(layer.heads), heads_text(all_.heads), "the same heads");
+            fail(location, heads_text(layer.heads), heads_text(all_.heads), "the same heads");
         if (layer.title_start != all_.title_start) all_.title_start.clear();
         if (layer.averaged_heads != all_.averaged_heads) all_.averaged_heads = 0;
         all_.has_dropout = all_.has_dropout || layer.has_dropout;
@@ -126,11 +126,11 @@ public:
         for (NamedArray& array : all_.arrays) {
             const std::string& name = array.name == selected_ ? selected : array.name;
             const NamedArray* const other = array_named(name, layer.arrays);
-            if (other == nullptr && array.name == selected_) fail_without(name, layer, place);
+            if (other == nullptr && array.name == selected_) fail_without(name, layer, location);
             if (other == nullptr)
-                fail(place, "no " + name, "one", "the same arrays, as by the same --emit");
-            const NamePair names{name, place == first_ ? array.name + " " : ""};
-            std::visit([&](auto& values) { put(names, values, other->values, place); },
+                fail(location, "no " + name, "one", "the same arrays, as by the same --emit");
+            const NamePair names{name, location == first_ ? array.name + " " : ""};
+            std::visit([&](auto& values) { put(names, values, other->values, location); },
                        array.values);
             keep_common_axes(array.axes, other->axes);
         }
@@ -154,15 +154,16 @@ private:
     };
 
     template <class T>
-    void put(const NamePair& names, Array<T>& all, const AnyArray& from, const std::string& place) {
+    void put(const NamePair& names, Array<T>& all, const AnyArray& from,
+             const std::string& location) {
         const std::vector<std::size_t> shape(all.shape().begin() + 1, all.shape().end());
         const auto found = std::visit([](const auto& values) { return values.shape(); }, from);
         if (found != shape)
-            fail(place, names.own + " " + shape_text(found), names.first + shape_text(shape),
+            fail(location, names.own + " " + shape_text(found), names.first + shape_text(shape),
                  "layers of one shape");
         const Array<T>* values = std::get_if<Array<T>>(&from);
         if (values == nullptr)
-            fail(place, names.own + " of " + type_of(from),
+            fail(location, names.own + " of " + type_of(from),
                  (names.first.empty() ? "" : names.first + "of ") + type_of(AnyArray(Array<T>())),
                  "layers of one type");
         std::copy(values->begin(), values->end(), all.data() + next_ * values->size());
@@ -179,14 +180,14 @@ private:
 
     /// Layers without labels take those of the others.
     void take_labels(const char* what, std::vector<std::string>& a,
-                     const std::vector<std::string>& b, const std::string& place) const {
+                     const std::vector<std::string>& b, const std::string& location) const {
         if (a.empty()) a = b;
         if (b.empty() || a == b) return;
         const auto [at, other] = std::mismatch(a.begin(), a.end(), b.begin(), b.end());
         const auto quoted = [](const auto& label, const auto& labels) {
             return label == labels.end() ? "none" : "\"" + io::shortened(*label) + "\"";
         };
-        fail(place,
+        fail(location,
              std::string("label ") + quoted(other, b) + " for " + what + " " +
                  std::to_string(at - a.begin()),
              quoted(at, a), "layers of the same words");
@@ -197,20 +198,20 @@ private:
     }
 
     [[noreturn]] static void fail_without(const std::string& name, const io::Report& layer,
-                                          const std::string& place) {
+                                          const std::string& location) {
         std::vector<std::string> names;
         for (const NamedArray& array : layer.arrays) names.push_back(array.name);
         const std::string near = did_you_mean(name, names);
-        throw Error(ErrorKind::input, place, "has no array \"", io::shortened(name), "\"; ",
+        throw Error(ErrorKind::input, location, "has no array \"", io::shortened(name), "\"; ",
                     near.empty() ? "expected one of " +
                                        io::shortened(io::comma_list(names), io::longest_list)
                                  : "did you mean " + near + "?");
     }
 
-    [[noreturn]] void fail(const std::string& place, const std::string& found,
+    [[noreturn]] void fail(const std::string& location, const std::string& found,
                            const std::string& first, const std::string& expected) const {
-        throw Error(ErrorKind::input, place, "has ", found, ", and ",
-                    (place == first_ ? "" : first_ + " has "), first, "; expected ", expected);
+        throw Error(ErrorKind::input, location, "has ", found, ", and ",
+                    (location == first_ ? "" : first_ + " has "), first, "; expected ", expected);
     }
 
     std::string first_;
@@ -243,7 +244,7 @@ public:
         io::Report& report = drawing_.report;
         const std::vector<std::size_t> layers =
             report.layers.empty() ? kept_results() : report.layers;
-        report.masked_of = masked_in(report, std::move(masks_), layers, drawing_.place);
+        report.masked_of = masked_in(report, std::move(masks_), layers, drawing_.location);
         return std::move(drawing_);
     }
 
@@ -251,7 +252,8 @@ private:
     /// Reads all arrays: those that are not drawn determine which cells are masked.
     void add(const io::ResultView& result, std::size_t count) {
         std::optional<Plan> plan;
-        if (result.head().has_layout()) plan = plan_of_result(result.head(), result.place()).plan;
+        if (result.head().has_layout())
+            plan = plan_of_result(result.head(), result.location()).plan;
         const std::optional<io::LayerArray> of_layer = selected_layer(result);
         Naming naming = naming_;
         if (of_layer) naming.layers = {of_layer->layer};
@@ -259,16 +261,16 @@ private:
         io::Report report = read_report(result, plan, naming, workers_, drawing_.notes);
         if (!report.layers.empty()) stack_layers(report, report.layers);
         if (!report.layers.empty())
-            masks_ = masks_of_model(result.head(), report.layers, result.place());
+            masks_ = masks_of_model(result.head(), report.layers, result.location());
         else if (plan)
             add_mask(*plan);
         ++results_;
         if (stack_) {
             const std::string selected = selected_in(result);
             names_.add(result, selected_.empty() ? "" : selected);
-            return stack_->add(report, result.place(), selected);
+            return stack_->add(report, result.location(), selected);
         }
-        drawing_.place = result.place();
+        drawing_.location = result.location();
         drawing_.named = of_layer ? of_layer->array : result.named();
         drawing_.is_plain = !plan && report.layers.empty() && result.head().mode != scan_mode;
         drawing_.lacks_weights = missing_weights(result, naming.layers);
@@ -282,7 +284,7 @@ private:
         if (selected_.empty()) kept.emplace_back("attention_weights");
         for (const NamedArray* array : chosen) {
             if (array->axes.front() == "layer")
-                throw Error(ErrorKind::input, result.place(),
+                throw Error(ErrorKind::input, result.location(),
                             array->name + " has layers already; expected it alone");
             kept.push_back(array->name);
         }
@@ -302,7 +304,7 @@ private:
         std::vector<std::size_t> all(results_);
         std::iota(all.begin(), all.end(), std::size_t{0});
         if (naming_.layers.empty()) return all;
-        const auto kept = keep_layers(drawing_.report, naming_.layers, drawing_.place);
+        const auto kept = keep_layers(drawing_.report, naming_.layers, drawing_.location);
         return results_ < 2 ? all : kept;
     }
 
@@ -317,13 +319,13 @@ private:
         const std::vector<std::size_t>& all = result.head().layer_numbers;
         if (all.empty()) return;
         for (const std::size_t layer : layers) {
-            const std::string where = "--layer " + std::to_string(layer);
+            const std::string location = "--layer " + std::to_string(layer);
             const bool is_there = std::ranges::count(all, layer) != 0 ||
                                   std::ranges::any_of(result.arrays(), [&](const auto& array) {
                                       return array.of_layer && array.of_layer->layer == layer;
                                   });
             if (!is_there)
-                throw Error(ErrorKind::usage, where, result.place(), " has the layers ",
+                throw Error(ErrorKind::usage, location, result.location(), " has the layers ",
                             shape_text(all), "; expected one of them");
         }
     }

@@ -76,19 +76,19 @@ io::Report read_report(const io::ResultView& result, const std::optional<Plan>& 
 /// padding. Errors: kind input if a layer's description is malformed.
 std::vector<LayerMask> masks_of_model(const io::ResultHead& head,
                                       const std::vector<std::size_t>& layers,
-                                      const std::string& place);
+                                      const std::string& location);
 
 /// Which cells are masked: by the report's own mask, or else by those of `masks`, where the axis
 /// "layer" has these layers. The report must stay at its address. Errors: kind input if the mask
 /// has other queries and keys than another array.
 io::MaskedOf masked_in(const io::Report& report, std::vector<LayerMask> masks,
-                       std::vector<std::size_t> layers, const std::string& place);
+                       std::vector<std::size_t> layers, const std::string& location);
 
 /// What `attn plot` draws.
 struct Drawing {
-    io::Report report;  ///< of several results: their arrays, stacked along a new axis "layer"
-    std::string place;  ///< of the first result
-    std::string named;  ///< the array that its path names, or empty
+    io::Report report;     ///< of several results: their arrays, stacked along a new axis "layer"
+    std::string location;  ///< of the first result
+    std::string named;     ///< the array that its path names, or empty
     bool is_selected = false;        ///< `named` is stacked from one array of each result
     std::vector<std::string> notes;  ///< of CSV files, as in io::MatrixLabels
     bool is_plain = false;           ///< one array without a layout that describes it
@@ -110,16 +110,16 @@ Drawing read_drawing(const std::vector<std::string>& paths, const Naming& naming
 
 /// Keeps these heads, in this order, in all arrays with as many heads as the `drawn` ones. Returns
 /// the arrays that can still be drawn. An array with fewer heads, such as keys that several heads
-/// share, cannot. Arrays keep their addresses. Errors: those of positions_of, for the drawn array
+/// share, cannot. Arrays keep their addresses. Errors: those of indices_of, for the drawn array
 /// of most heads.
 std::vector<const NamedArray*> keep_heads(io::Report& report,
                                           const std::vector<const NamedArray*>& drawn,
                                           const std::vector<std::size_t>& heads);
 
 /// Keeps these layers, in this order, in all arrays with an axis "layer", and labels them. Returns
-/// their positions before. Errors: kind usage for a layer that it lacks, or if no array of `place`
-/// has layers.
+/// their indices before. Errors: kind usage for a layer that it lacks, or if no array of
+/// `location` has layers.
 std::vector<std::size_t> keep_layers(io::Report& report, const std::vector<std::size_t>& layers,
-                                     const std::string& place);
+                                     const std::string& location);
 
 }  // namespace attn::cli

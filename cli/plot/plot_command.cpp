@@ -23,11 +23,11 @@ namespace {
 
 /// States how a file that does not describe its array is interpreted.
 std::string note_of_plain(const Drawing& drawing, const NamedArray& array) {
-    std::string file = drawing.place == "<stdin>" ? "-" : drawing.place;
+    std::string file = drawing.location == "<stdin>" ? "-" : drawing.location;
     if (drawing.report.arrays.size() > 1) file += ":" + array.name;
     constexpr std::size_t largest = 1000;  // attention is quadratic in them
     const bool is_quick = array.axes.size() == 2 && io::shape_of(array)[0] <= largest;
-    return drawing.place + ": a plain array, drawn with the axes " + io::axes_text(array) +
+    return drawing.location + ": a plain array, drawn with the axes " + io::axes_text(array) +
            "; --axes LIST names others" +
            (is_quick ? ", attn self " + file + " --heatmap draws the attention of its rows" : "");
 }
@@ -89,7 +89,7 @@ void plot(const PlotRequest& request, std::vector<std::string>& notes,
         if (drawing.is_selected || (names.empty() && !drawing.named.empty()))
             names = {drawing.named};
         return arrays_to_draw(report, names, to_file && format->holds_all,
-                              request.arrays.empty() ? drawing.place : "--array");
+                              request.arrays.empty() ? drawing.location : "--array");
     };
     ThreadPool workers;
     Drawing drawing = read_drawing(request.results, request, choose, workers);

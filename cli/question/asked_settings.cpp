@@ -226,8 +226,8 @@ std::string asked_beside_config(const Request& request, const std::vector<std::s
     if (asked.empty()) return {};
     const auto weights = request.operand_files.find("weights");
     const std::string model = weights == request.operand_files.end() ? "" : weights->second;
-    const std::string place = "config";
-    Resolver resolve(request.settings.mode, operands, place, models, model);
+    const std::string location = "config";
+    Resolver resolve(request.settings.mode, operands, location, models, model);
     json with_kept = asked;
     for (const auto& [key, value] : config.items())
         if (is_kept(key)) with_kept[key] = value;

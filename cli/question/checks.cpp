@@ -142,7 +142,7 @@ void ModelSource::read_more_keys(const Request& request, Operands& operands) con
                 "conflicts with \"" + array->name + "\" of " + file_->name + "; expected no cache");
         const std::size_t width = array->elements();
         if (width % heads != 0)
-            throw Error(ErrorKind::input, array->place(), "shape ", shape_text(array->shape),
+            throw Error(ErrorKind::input, array->location(), "shape ", shape_text(array->shape),
                         "; expected a multiple of ", heads, " heads");
         Array<double> rows = Array<double>::from_shape({batch, heads, 1, width / heads});
         for (std::size_t b = 0; b < batch; ++b)

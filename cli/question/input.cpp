@@ -49,7 +49,7 @@ std::string name_of(const Request& request, const std::string& key) {
 }
 
 void take_results(Input& input, const std::vector<std::string>& names) {
-    if (!names.empty()) input.notes.push_back(note_of_results(input.file.place, names));
+    if (!names.empty()) input.notes.push_back(note_of_results(input.file.location, names));
 }
 
 /// Whether a file of arrays has one that is the query in this mode.
@@ -66,7 +66,7 @@ void check_ignored(const Request& request, const std::optional<Input>& input) {
     for (const std::string& name : request.ignore_arrays)
         if (!input || !holds(input->file, name.c_str()))
             throw setting_error(request, "ignore_arrays",
-                                (input ? input->file.place : std::string("INPUT")) +
+                                (input ? input->file.location : std::string("INPUT")) +
                                     " has no array " + io::shortened(name) +
                                     "; expected the name of one, or no such flag");
 }
@@ -127,13 +127,14 @@ private:
     }
 
     void take(const std::string& key, const io::StoredArray& array) {
-        take_name(request_, key, array.name, array.place());
+        take_name(request_, key, array.name, array.location());
         if (!is_operand(key, mode())) {
             const Option& option = *find_option(key);
-            return apply_key(request_, key, value_of_array(option, array), Location(array.place()));
+            return apply_key(request_, key, value_of_array(option, array),
+                             Location(array.location()));
         }
         input_.holds_operands = true;
-        if (!request_.has(key)) request_.locations[key] = array.place();
+        if (!request_.has(key)) request_.locations[key] = array.location();
     }
 
     [[noreturn]] void refuse(const std::vector<std::string>& unknown) const {
@@ -149,7 +150,7 @@ private:
                                : "";
         std::string all;
         for (const std::string& name : unknown) all += (all.empty() ? "" : ",") + name;
-        throw Error(ErrorKind::usage, input_.file.place + ":" + io::shortened(first),
+        throw Error(ErrorKind::usage, input_.file.location + ":" + io::shortened(first),
                     "no operand of " + std::string(row_of(mode()).name) + hint + "; expected " +
                         io::comma_list(keys) + " or a setting, or --ignore-arrays " +
                         io::shortened(all));
@@ -171,9 +172,9 @@ void take_result(Request& request, Input& input) {
         for (const io::StoredArray& array :
              file.arrays ? file.arrays->arrays : std::vector<io::StoredArray>())
             if (array.name.starts_with("context_vectors."))
-                throw Error(ErrorKind::input, file.place, "has context_vectors of each layer",
-                            "; expected ", file.place, ":", array.name, ", or another layer's");
-        throw Error(ErrorKind::input, file.place,
+                throw Error(ErrorKind::input, file.location, "has context_vectors of each layer",
+                            "; expected ", file.location, ":", array.name, ", or another layer's");
+        throw Error(ErrorKind::input, file.location,
                     "a result without context_vectors; expected it among its arrays (--emit)");
     }
     file.array = "context_vectors";
@@ -198,12 +199,12 @@ bool is_array_of_objects(const io::InputFile& file) {
 void take_arrays(Request& request, Input& input) {
     const io::InputFile& file = input.file;
     if (is_array_of_objects(file))
-        throw Error(ErrorKind::input, file.place,
+        throw Error(ErrorKind::input, file.location,
                     "an array of objects; expected one request, or attn batch with one per line, "
                     "as jq -c '.[]' writes them");
     const bool is_earlier = is_result(file);
     if (!request.has_mode)
-        throw Error(ErrorKind::usage, file.place,
+        throw Error(ErrorKind::usage, file.location,
                     std::string("no mode; ") + (is_earlier ? "the next layer" : "a matrix") +
                         " requires " + (request.of_batch ? "--mode" : "a mode before INPUT") +
                         ", one of " + listed_modes());
@@ -218,12 +219,12 @@ void take_arrays(Request& request, Input& input) {
     const ModeRow& mode = row_of(request.settings.mode);
     const bool holds_queries = !is_earlier && holds_query(file, mode.mode);
     if (mode.projects(holds_queries) || !file.arrays) {
-        request.locations["inputs"] = file.place;
+        request.locations["inputs"] = file.location;
         if (mode.projects(false) && is_earlier) take_result(request, input);
         return;
     }
     if (!is_earlier && file.array.empty()) ArrayNames(request, input).read();
-    if (!input.holds_operands || !request.has("query")) request.locations["inputs"] = file.place;
+    if (!input.holds_operands || !request.has("query")) request.locations["inputs"] = file.location;
 }
 
 /// Refuses arrays of a result without what they were computed from.
@@ -231,7 +232,7 @@ void refuse_arrays_alone(const io::InputFile& file) {
     if (!file.array.empty() || is_result(file) || holds(file, "mode") ||
         !(holds(file, "context_vectors") || holds(file, "attention_weights")))
         return;
-    throw Error(ErrorKind::usage, file.place,
+    throw Error(ErrorKind::usage, file.location,
                 "arrays without the question that they answer, as --bare writes them; expected the "
                 "request that they were computed from, or a result with its settings, as --emit "
                 "all writes");
@@ -293,7 +294,8 @@ RequestWithInput open_request(const Request& flags, std::optional<io::InputFile>
         if (is_question)
             take_question(request, *input);
         else if (input->holds_operands)
-            take_results(*input, apply_document(request, *file.document, file.place, is_operand));
+            take_results(*input,
+                         apply_document(request, *file.document, file.location, is_operand));
         else
             take_arrays(request, *input);
     }
@@ -337,7 +339,7 @@ void check_sources(const RequestWithInput& asked) {
                 throw setting_error(request, key, "requires INPUT, a file of tokens");
     }
     const bool text = request.text || request.example == "sentence";
-    const std::string other = asked.input            ? asked.input->file.place
+    const std::string other = asked.input            ? asked.input->file.location
                               : source != nullptr    ? location_of(request, source)
                               : request.has("query") ? "query, key and value"
                                                      : "";

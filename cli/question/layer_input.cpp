@@ -121,7 +121,7 @@ LayerSource::Labels ModelSource::token_labels(const Request& request) const {
     } catch (const io::WrittenFile&) {
         throw;
     } catch (const Error& error) {
-        labels.note = error.where() + ": " + error.what() +
+        labels.note = error.location() + ": " + error.what() +
                       "; the tokens have no names, --tokens LIST gives them some";
     }
     return labels;

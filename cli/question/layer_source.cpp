@@ -72,13 +72,13 @@ std::unique_ptr<LayerSource> open_layer_source(const Request& request, io::Loade
 
 std::unique_ptr<LayerSource> open_layer_source(const Request& request, io::LoadedModels& files,
                                                io::ArrayFile tensors) {
-    const std::string place = config_beside(request, "");
+    const std::string path = config_beside(request, "");
     const auto file = std::make_shared<const io::ArrayFile>(std::move(tensors));
-    if (!place.empty())
-        if (const auto config = files.config(place, access_to(request, "model_config"));
+    if (!path.empty())
+        if (const auto config = files.config(path, access_to(request, "model_config"));
             describes(request, *config, *file))
             return std::make_unique<ModelSource>(files, "",
-                                                 io::ModelFolder{file, *config, place, {}});
+                                                 io::ModelFolder{file, *config, path, {}});
     return std::make_unique<ModelSource>(request, files, "", file, "");
 }
 

@@ -79,7 +79,7 @@ void check_saved_parts(const io::ArrayFile& file);
 /// kind usage.
 void check_can_save(const Request& request, const std::string& part);
 
-/// The key and value take the place of a cache, since they come before the others. Errors: kind
+/// The key and value replace a cache, since they come before the others. Errors: kind
 /// usage for settings that depend on their position.
 void check_more_keys(const Request& request, const io::ArrayFile& file,
                      const io::ModelLayer& layer);

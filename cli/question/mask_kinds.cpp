@@ -41,7 +41,7 @@ void MaskKinds::resolve() {
                             "conflicts with --mask-kind additive; expected one of them");
     for (const Taken& mask : taken_) {
         const auto refuse = [&](const char* message) {
-            throw Error(ErrorKind::usage, place_of_mask(mask), message);
+            throw Error(ErrorKind::usage, location_of_mask(mask), message);
         };
         if (kind == MaskKind::additive) continue;
         if (kind == MaskKind::boolean && !mask.is_0_or_1)
@@ -59,7 +59,7 @@ void MaskKinds::resolve() {
     }
 }
 
-std::string MaskKinds::place_of_mask(const Taken& mask) const {
+std::string MaskKinds::location_of_mask(const Taken& mask) const {
     return mask.file.empty() ? location_of(request_, mask.rule->key) : mask.file;
 }
 

@@ -197,7 +197,7 @@ void ModelSource::take_config(Request& request) {
     for (const auto& [key, value] : layer_.settings.items())
         if (!request.has(key) && (turns || !key.starts_with("rope")) &&
             (is_multihead || key != "causal"))
-            apply_value(request, key, value, model_->files().config_place + ": " + key);
+            apply_value(request, key, value, model_->files().config_location + ": " + key);
 }
 
 /// Families without model types have no config; a config.json next to their weights is another
@@ -303,7 +303,7 @@ Request ModelSource::with_model(Request request) {
 void ModelSource::repeat_config(Request& request) const {
     if (!request.norm_eps) {
         request.norm_eps = model_->eps();
-        request.locations["norm_eps"] = Location(model_->files().config_place + ": norm_eps");
+        request.locations["norm_eps"] = Location(model_->files().config_location + ": norm_eps");
     }
     if (request.token_ids.empty() || request.position_offset) return;
     const std::int64_t first = model_->specify(1).embedding.first_position;

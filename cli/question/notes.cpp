@@ -150,13 +150,13 @@ bool is_plain(std::string_view text) {
 }
 
 /// The file's name, line and column, without a member, key or value.
-std::string place_alone(std::string where) {
-    where = where.substr(0, where.find(": "));
-    for (std::size_t colon; (colon = where.rfind(':')) != std::string::npos;) {
-        if (is_digits(std::string_view(where).substr(colon + 1))) break;
-        where.resize(colon);
+std::string location_alone(std::string location) {
+    location = location.substr(0, location.find(": "));
+    for (std::size_t colon; (colon = location.rfind(':')) != std::string::npos;) {
+        if (is_digits(std::string_view(location).substr(colon + 1))) break;
+        location.resize(colon);
     }
-    return where;
+    return location;
 }
 
 std::string message_alone(const std::string& message) {
@@ -171,9 +171,9 @@ std::string message_alone(const std::string& message) {
 
 void throw_redacted(const Error& error) {
     if (error.kind() == ErrorKind::input)
-        throw Error(error.kind(), place_alone(error.where()), message_alone(error.what()));
+        throw Error(error.kind(), location_alone(error.location()), message_alone(error.what()));
     if (error.kind() == ErrorKind::shape || error.kind() == ErrorKind::io)
-        throw Error(error.kind(), place_alone(error.where()), error.what());
+        throw Error(error.kind(), location_alone(error.location()), error.what());
     throw;
 }
 

@@ -88,8 +88,8 @@ private:
         return read_.may_be_nonfinite;
     }
 
-    [[noreturn]] static void refuse_rows(const std::string& place) {
-        throw Error(ErrorKind::usage, place,
+    [[noreturn]] static void refuse_rows(const std::string& location) {
+        throw Error(ErrorKind::usage, location,
                     "is not a file whose rows can be read alone; expected .npy or .safetensors on "
                     "a disk");
     }
@@ -109,7 +109,7 @@ private:
         if (!leaves_all()) return on_disk && !by_columns;
         if (!on_disk) refuse_rows(file.name);
         if (by_columns)
-            throw Error(ErrorKind::input, array->place(),
+            throw Error(ErrorKind::input, array->location(),
                         "is in column-major order, in which rows are apart; expected row-major "
                         "order, by numpy.ascontiguousarray");
         return true;
@@ -141,7 +141,7 @@ private:
     void read_inputs() {
         const io::JsonMember* const inputs =
             input_ != nullptr ? input_->member(request_, "inputs") : nullptr;
-        if (leaves_all() && inputs != nullptr) refuse_rows(input_->file.place);
+        if (leaves_all() && inputs != nullptr) refuse_rows(input_->file.location);
         if (!request_.settings.drawn_shape().empty()) {
             operands_["inputs"] = shape_of_draw(request_);
             read_.files["inputs"] =
@@ -163,7 +163,7 @@ private:
         } else if (inputs != nullptr) {
             operands_["inputs"] = read_member(*inputs, rules(2, 3, may_hide_rows()));
         } else if (!request_.has("inputs")) {
-            throw Error(ErrorKind::input, input_->file.place,
+            throw Error(ErrorKind::input, input_->file.location,
                         "a request without \"inputs\"; expected a matrix under that key");
         } else {
             operands_["inputs"] = read_tokens_file(input_->file);
@@ -232,7 +232,7 @@ private:
             read_named(request_, !is_from_flag(request_, rule.key),
                        [&] { read_file(rule, allowed); });
         } else if (inline_array != nullptr) {
-            if (leaves_all() && rule.is_tokens()) refuse_rows(input_->file.place);
+            if (leaves_all() && rule.is_tokens()) refuse_rows(input_->file.location);
             if (!rule.is_mask())
                 operands_[rule] = read_member(*inline_array, allowed);
             else
@@ -249,26 +249,26 @@ private:
         } else {
             const std::string key = rule.key;
             const std::string expected =
-                request_.result ? "missing, as INPUT replaces what " + request_.result->place +
+                request_.result ? "missing, as INPUT replaces what " + request_.result->location +
                                       " was computed on; expected a file"
                                 : "missing; expected a file, or \"" + key + "\" in the request";
             if (request_.of_batch)
-                throw Error(ErrorKind::usage, input_->file.place, key + " " + expected);
+                throw Error(ErrorKind::usage, input_->file.location, key + " " + expected);
             throw Error(ErrorKind::usage, "--" + key, expected);
         }
     }
 
     /// Whether the key's value is an array of the request's document, or of another INPUT.
     bool is_array_in_document(const std::string& key) const {
-        const auto place = request_.locations.find(key);
-        return place != request_.locations.end() && place->second.in_document &&
-               place->second.value.empty();
+        const auto found = request_.locations.find(key);
+        return found != request_.locations.end() && found->second.in_document &&
+               found->second.value.empty();
     }
 
     /// Queries, keys and values are rarely meant as integers, which indices and codes are.
     void note_integers(const OperandRow& rule, const io::StoredArray& array) {
         if (!rule.is_tokens() || !array.type || is_float(*array.type)) return;
-        add_notes({array.place() + ": its numbers are of type " +
+        add_notes({array.location() + ": its numbers are of type " +
                    std::string(row_of(*array.type).name) +
                    ", and are read as they are; stored as floats they get no note"});
     }

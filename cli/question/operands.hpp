@@ -35,7 +35,7 @@ private:
         std::string file;  // empty for a mask in the request
         bool is_0_or_1;
     };
-    std::string place_of_mask(const Taken& mask) const;
+    std::string location_of_mask(const Taken& mask) const;
 
     const Request& request_;
     Operands& operands_;

@@ -42,20 +42,21 @@ const ModeRow& mode_in(const io::ResultHead& head, const std::string& location) 
 void require_array(const io::InputFile& file, const io::ResultHead& head, const std::string& name) {
     const io::StoredArray* const stored = file.arrays ? file.arrays->find(name) : nullptr;
     if (stored == nullptr && (file.arrays || file.document->find(name) == nullptr))
-        fail_in_result(file.place, "has no array " + name +
-                                       ", which its question needs; expected a result with it, as "
-                                       "--emit all writes");
+        fail_in_result(file.location,
+                       "has no array " + name +
+                           ", which its question needs; expected a result with it, as "
+                           "--emit all writes");
     const json precision = member(*head.config, "precision");
     if (file.document && !precision.is_null())
-        fail_in_result(file.place, name + " is rounded, by precision " + precision.dump() +
-                                       ", and the question needs every digit; expected a result "
-                                       "without --precision");
+        fail_in_result(file.location, name + " is rounded, by precision " + precision.dump() +
+                                          ", and the question needs every digit; expected a result "
+                                          "without --precision");
     const bool is_integer = name == "token_ids";
     if (stored == nullptr || is_integer) return;
     if (stored->type != NumberType::float32 && stored->type != NumberType::float64)
-        fail_in_result(stored->place(), "is stored as " + stored->type_name +
-                                            ", and the question needs every digit; expected a "
-                                            "result without --store");
+        fail_in_result(stored->location(), "is stored as " + stored->type_name +
+                                               ", and the question needs every digit; expected a "
+                                               "result without --store");
 }
 
 /// Whether the request computes in float64 and the result has numbers in float32.
@@ -65,10 +66,10 @@ bool is_widened(const Request& request, const io::ResultHead& head) {
 }
 
 /// The digits that float64 would read are not in the result.
-[[noreturn]] void refuse_rounded(const Request& request, const std::string& place,
+[[noreturn]] void refuse_rounded(const Request& request, const std::string& location,
                                  const std::string& name) {
     throw setting_error(request, "dtype",
-                        place + " holds " + name +
+                        location + " holds " + name +
                             " rounded to float32; expected --dtype float32, or the question's own "
                             "input and flags in place of the result");
 }
@@ -86,21 +87,21 @@ template <class T>
 Projection<T> read_projection(const Input& input, const std::string& name) {
     const json operands = member(*input.layout, "operands"),
                axes = member(member(*input.layout, "axes"), "W_" + name);
-    const std::string place = input.file.place;
+    const std::string location = input.file.location;
     const Shape shape = io::unsigned_list(member(operands, "W_" + name)).value_or(Shape{});
     double numbers = 1;  // the product of sizes in a file may overflow
     for (const std::size_t size : shape) numbers *= static_cast<double>(size);
     if (shape.size() != 3 || numbers < 1 || numbers >= 0x1p53)
-        fail_in_result(place, "its layout has no shape of W_" + name +
-                                  "; expected \"operands\" with (groups, d_out, d_in)");
+        fail_in_result(location, "its layout has no shape of W_" + name +
+                                     "; expected \"operands\" with (groups, d_out, d_in)");
     Projection<T> p;
     p.in_out = axes.is_array() && !axes.empty() && axes.back() == "d_out";
     const auto read = [&](const std::string& array, std::size_t size) {
         RealArray reals = read_saved(input, array, dtype_of<T>);
         Array<T> values = reals.template take<T>();
         if (values.size() != size)
-            fail_in_result(input.file.place, array, " has ", values.size(), " numbers; expected ",
-                           size, ", as its layout makes it");
+            fail_in_result(input.file.location, array, " has ", values.size(),
+                           " numbers; expected ", size, ", as its layout makes it");
         return values;
     };
     const std::size_t groups = shape[0], d_out = shape[1], d_in = shape[2];
@@ -128,7 +129,7 @@ void take_settings(Request& request) {
     const json weights = member(asked, "weights");
     if (head.has_layout())
         asked = asked_config(
-            head, file.place,
+            head, file.location,
             weights.is_string() ? io::path_beside(file.name, weights.get<std::string>()) : "");
     for (const char* label : {"tokens", "context_tokens"}) asked.erase(label);
     apply_settings_of_result(request, asked);
@@ -177,7 +178,7 @@ void take_question(Request& request, Input& input) {
     const json layer = member(*head.config, "layer");
     if (request.keeps_flag("layer") && layer.is_number_integer() && request.layer != layer)
         throw setting_error(request, "layer",
-                            file.place + " holds the settings and parameters of layer " +
+                            file.location + " holds the settings and parameters of layer " +
                                 layer.dump() +
                                 "; expected that, or --weights MODEL without --config");
     constexpr const char* of_model[] = {
@@ -197,10 +198,10 @@ void take_question(Request& request, Input& input) {
     if (all_operands.is_object()) {
         const bool opens_model = has_norms || has_own_weights || asks_model;
         const std::string model = path.is_string() ? path.get<std::string>() : std::string();
-        const json asked = asked_config(head, file.place, model);
+        const json asked = asked_config(head, file.location, model);
         json config = request.locations.empty()      ? *head.config
                       : opens_model || model.empty() ? asked
-                                                     : asked_config(head, file.place, "");
+                                                     : asked_config(head, file.location, "");
         config.insert(asked.begin(), asked.end());
         for (const auto& [key, value] : config.items())
             if (!asked.contains(key) && !request.has(key)) followers.push_back(key);
@@ -212,15 +213,15 @@ void take_question(Request& request, Input& input) {
         head.config = std::make_shared<const json>(std::move(config));
         head.tokens.reset();
     }
-    request = request_of_result(head, file.place, std::move(request));
+    request = request_of_result(head, file.location, std::move(request));
     for (const std::string& key : followers)
-        if (const auto place = request.locations.find(key); place != request.locations.end())
-            place->second.follows = true;
+        if (const auto found = request.locations.find(key); found != request.locations.end())
+            found->second.follows = true;
     request.has_mode = true;
     // A file of flags has paths relative to its folder, and a result those of its command.
     const json weights = member(*head.config, "weights");
     if (weights.is_string() && !has_own_weights)
-        apply_value(request, "weights", weights, file.place + ": weights");
+        apply_value(request, "weights", weights, file.location + ": weights");
     apply_deferred(request);
     check_defaults(request);
     const std::string passed_on(io::passed_on_key);
@@ -230,7 +231,7 @@ void take_question(Request& request, Input& input) {
         request.meta = other.dump();
     const json operands = member(*head.layout, "operands");
     if (!operands.is_object())
-        fail_in_result(file.place,
+        fail_in_result(file.location,
                        "has no layout, which lists its operands; expected a result of this version "
                        "of attn, without --bare");
     input.holds_operands = true;
@@ -243,15 +244,15 @@ void take_question(Request& request, Input& input) {
     const bool is_other = asks_model && of_its_model != std::string_view("layer");
     if (is_other && !request.has_file("weights") && operands.contains("W_query"))
         throw setting_error(request, of_its_model,
-                            file.place +
+                            file.location +
                                 " holds parameters without their model; expected no such flag, or "
                                 "--weights MODEL");
     const json boolean = member(*head.layout, "boolean");
     const auto take = [&](const std::string& key, const std::string& array) {
         require_array(file, head, array);
         if (widens && std::find(boolean.begin(), boolean.end(), key) == boolean.end())
-            refuse_rounded(request, file.place, array);
-        request.locations[key] = Location(file.place + ":" + array);
+            refuse_rounded(request, file.location, array);
+        request.locations[key] = Location(file.location + ":" + array);
     };
     for (const OperandRow& row : operand_rows) {
         const std::string key = row.key;
@@ -264,11 +265,11 @@ void take_question(Request& request, Input& input) {
     }
     if (has_ids) {
         require_array(file, head, "token_ids");
-        request.locations["token_ids"] = Location(file.place + ":token_ids");
+        request.locations["token_ids"] = Location(file.location + ":token_ids");
         if (!has_norms) require_array(file, head, "inputs");
         for (const double id : read_saved(input, "token_ids", NumberType::float64).take<double>()) {
             if (!(id >= 0 && id < 0x1p53 && id == std::trunc(id)))
-                fail_in_result(file.place,
+                fail_in_result(file.location,
                                "token_ids holds a number that is not an id; expected "
                                "integers from 0");
             request.token_ids.push_back(static_cast<std::uint64_t>(id));
@@ -278,14 +279,14 @@ void take_question(Request& request, Input& input) {
     if (asks_model && request.has_file("weights")) return;
     input.holds_parameters = !has_norms;
     if (has_norms && !request.has_file("weights"))
-        fail_in_result(file.place,
+        fail_in_result(file.location,
                        "its layer has norms, whose parameters a result does not hold; expected the "
                        "request that it was computed from");
     if (has_norms) return;
-    if (widens) refuse_rounded(request, file.place, "W_query");
+    if (widens) refuse_rounded(request, file.location, "W_query");
     for (const auto& [name, shape] : operands.items())
         if (name.starts_with("W_") || name.starts_with("b_")) require_array(file, head, name);
-    request.locations.try_emplace("weights", file.place);
+    request.locations.try_emplace("weights", file.location);
 }
 
 AnyLayerWeights SavedLayer::read_weights(const Request& request) const {
@@ -305,10 +306,10 @@ AnyLayerWeights SavedLayer::read_weights(const Request& request) const {
 Array<double> SavedLayer::embed_token_ids(const Request& request, std::size_t) const {
     Array<double> inputs = read_saved(input_, "inputs", NumberType::float64).take<double>();
     if (inputs.dimension() != 2 || inputs.shape(0) != request.token_ids.size())
-        fail_in_result(input_.file.place, "inputs have shape " + shape_text(inputs.shape()) +
-                                              ", and there are " +
-                                              std::to_string(request.token_ids.size()) +
-                                              " token_ids; expected a row of inputs for each");
+        fail_in_result(input_.file.location, "inputs have shape " + shape_text(inputs.shape()) +
+                                                 ", and there are " +
+                                                 std::to_string(request.token_ids.size()) +
+                                                 " token_ids; expected a row of inputs for each");
     return inputs;
 }
 

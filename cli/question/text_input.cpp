@@ -136,10 +136,10 @@ std::string shown_label(const std::string& label, std::size_t columns) {
 std::size_t token_labelled(const Request& request, std::size_t queries) {
     const std::string& label = request.token_label;
     const std::vector<std::string>& tokens = request.tokens;
-    const std::string place = location_of(request, "token");
+    const std::string location = location_of(request, "token");
     // In sdpa they may be labels of the keys.
     if (tokens.size() != queries)
-        throw Error(ErrorKind::usage, place,
+        throw Error(ErrorKind::usage, location,
                     std::string(tokens.empty() ? "the tokens have no labels"
                                                : "the labels are those of the keys") +
                         "; expected an integer from 0 to " + std::to_string(queries - 1));
@@ -158,13 +158,13 @@ std::size_t token_labelled(const Request& request, std::size_t queries) {
         if (trimmed(label) == concat(trimmed(tokens[i]), " (", i, ")")) return i;
     if (found.size() == 1) return found[0];
     if (!found.empty())
-        throw Error(ErrorKind::usage, place, found.size(),
+        throw Error(ErrorKind::usage, location, found.size(),
                     " tokens have this label; expected the index of one: ",
                     list_of(found, [](std::size_t i) { return std::to_string(i); }));
     const std::string near = did_you_mean(label, tokens);
     const std::string nearest =
         near.empty() ? "" : "; did you mean " + shown_label(near, max_listed_columns) + "?";
-    throw Error(ErrorKind::usage, place, "no token has this label; expected ",
+    throw Error(ErrorKind::usage, location, "no token has this label; expected ",
                 list_of(tokens,
                         [](const std::string& token) {
                             return io::one_line(shown_label(token, max_listed_columns));

@@ -146,7 +146,7 @@ std::string words_after_mode(const Args& args, bool has_mode) {
 }
 
 int run_repro(const Args& args) {
-    const LanguageRow& language = language_rows[args.place("to").value_or(0)];
+    const LanguageRow& language = language_rows[args.choice("to").value_or(0)];
     Request flags =
         with_flags(request_of_words(args.names(), {"attn repro", "a request with its mode"}), args);
     flags.command = words_after_mode(args, flags.has_mode);

@@ -16,15 +16,15 @@ using nlohmann::json;
 
 class DocumentReader {
 public:
-    DocumentReader(Request& request, const io::JsonDocument& document, const std::string& place,
+    DocumentReader(Request& request, const io::JsonDocument& document, const std::string& location,
                    IsOperand is_operand)
-        : request_(request), document_(document), place_(place), is_operand_(is_operand) {}
+        : request_(request), document_(document), location_(location), is_operand_(is_operand) {}
 
     std::vector<std::string> read() {
         if (const io::JsonMember* schema = document_.find("schema"))
-            throw Error(ErrorKind::input, document_.place(*schema), about_schema(*schema));
+            throw Error(ErrorKind::input, document_.location(*schema), about_schema(*schema));
         if (document_.find("error") != nullptr)
-            throw Error(ErrorKind::input, place_,
+            throw Error(ErrorKind::input, location_,
                         "a record that failed in an earlier batch; expected a request or a result");
         // First, so that no other key is rejected because of the wrong mode.
         if (const io::JsonMember* mode = document_.find("mode")) take_mode(*mode);
@@ -55,7 +55,7 @@ private:
         if (key.empty()) return name;
         const auto take = [&](const io::JsonMember& of) {
             if (document_.text(of) != "null")
-                take_name(request_, key, of.key, document_.place(member));
+                take_name(request_, key, of.key, document_.location(member));
         };
         if (const io::JsonMember* const own = document_.find(key)) take(*own);
         take(member);
@@ -76,7 +76,7 @@ private:
         } else if (key == "tokens") {
             const json tokens = document_.read_value(member);
             if (!tokens.is_null() && !request_.keeps_flag("tokens"))
-                apply_value(request_, "tokens", tokens, document_.place(member));
+                apply_value(request_, "tokens", tokens, document_.location(member));
         } else if (is_weights || (is_operand && holds_elements(document_, member))) {
             if (request_.keeps_flag(key)) return;
             request_.operand_files.erase(key);
@@ -91,7 +91,8 @@ private:
 
     void check_mode() {
         if (!request_.has_mode)
-            throw Error(ErrorKind::usage, place_, "no mode; expected \"mode\" in the request, or ",
+            throw Error(ErrorKind::usage, location_,
+                        "no mode; expected \"mode\" in the request, or ",
                         request_.of_batch ? "--mode" : "a mode before INPUT");
         apply_deferred(request_);
         check_defaults(request_);
@@ -102,7 +103,7 @@ private:
         if (request_.of_batch || !request_.has_mode) {
             const ModeRow* known = mode_named(value.is_string() ? value.get<std::string>() : "");
             if (known == nullptr)
-                throw Error(ErrorKind::usage, document_.place(member),
+                throw Error(ErrorKind::usage, document_.location(member),
                             "unknown mode " + io::shortened(value.dump()) + "; expected " +
                                 (request_.of_batch ? "model, " : "") + listed_modes() +
                                 (value.is_string() ? mode_meant(value.get<std::string>()) : ""));
@@ -112,7 +113,7 @@ private:
         }
         const std::string mode(row_of(request_.settings.mode).name);
         if (value != mode)
-            throw Error(ErrorKind::usage, document_.place(member), "the request has mode ",
+            throw Error(ErrorKind::usage, document_.location(member), "the request has mode ",
                         value.dump(), "; expected \"", mode, "\", the mode of the command");
     }
 
@@ -122,7 +123,7 @@ private:
         const Option* const option = find_option(key);
         if (option == nullptr ||
             is_file_name(*option, document_.read_value(member).get<std::string>()))
-            throw Error(ErrorKind::usage, document_.place(member),
+            throw Error(ErrorKind::usage, document_.location(member),
                         "\"" + member.key + "\" names a file, and --no-files is on; expected none");
     }
 
@@ -134,14 +135,14 @@ private:
         const std::string path = value.is_string() ? value.get<std::string>() : "";
         if (path.empty() || path.find('\0') != std::string::npos)
             throw Error(
-                ErrorKind::input, document_.place(member),
+                ErrorKind::input, document_.location(member),
                 "\"inputs\" is neither an array nor a path; expected a matrix [[...], ...]");
         request_.operand_files["inputs"] = path;
     }
 
     Request& request_;
     const io::JsonDocument& document_;
-    const std::string& place_;
+    const std::string& location_;
     IsOperand is_operand_;
     std::vector<std::string> results_;
 };
@@ -149,8 +150,8 @@ private:
 }  // namespace
 
 std::vector<std::string> apply_document(Request& request, const io::JsonDocument& document,
-                                        const std::string& place, IsOperand is_operand) {
-    return DocumentReader(request, document, place, is_operand).read();
+                                        const std::string& location, IsOperand is_operand) {
+    return DocumentReader(request, document, location, is_operand).read();
 }
 
 bool holds_elements(const io::JsonDocument& document, const io::JsonMember& member) {
@@ -173,7 +174,7 @@ std::string id_in(const io::JsonDocument& document, const io::JsonMember& member
     if (id.is_null()) return {};
     if (!id.is_string() && !id.is_number_integer())
         throw Error(
-            ErrorKind::input, document.place(member),
+            ErrorKind::input, document.location(member),
             "an id that cannot be given back as it is; expected a string or a 64-bit integer");
     return io::json_text(id);
 }
@@ -202,7 +203,7 @@ io::InputFile IndexedResults::result_of(io::InputFile line) {
     const nlohmann::json part_name = member_of_line(line, "file"),
                          listed = member_of_line(line, "arrays");
     if (!part_name.is_string() || !listed.is_array())
-        throw Error(ErrorKind::input, line.place,
+        throw Error(ErrorKind::input, line.location,
                     "no file and arrays; expected a line of the index of attn batch --out-dir");
     const std::string path = io::path_beside(line.name, part_name.get<std::string>());
     auto found = parts_.find(path);
@@ -215,7 +216,7 @@ io::InputFile IndexedResults::result_of(io::InputFile line) {
     const io::InputFile& part = found->second;
     io::InputFile result;
     result.name = part.name;
-    result.place = std::move(line.place);
+    result.location = std::move(line.location);
     result.format = part.format;
     result.arrays.emplace();
     if (part.arrays) {
@@ -230,7 +231,7 @@ io::InputFile IndexedResults::result_of(io::InputFile line) {
         const std::string entry = text("entry");
         const io::StoredArray* const stored = part.arrays ? part.arrays->find(entry) : nullptr;
         if (stored == nullptr)
-            throw Error(ErrorKind::input, result.place,
+            throw Error(ErrorKind::input, result.location,
                         io::shortened(part.name) + " has no array " + io::shortened(entry) +
                             "; expected the files that this index was written with");
         result.arrays->arrays.push_back(*stored);

@@ -21,14 +21,14 @@ constexpr int bad_usage = 2, bad_input = 3, internal_fault = 70;
 
 constexpr char lack_of_memory[] = "this question needs more than there is; expected smaller sizes";
 
-ErrorReport failure_of(const Error& error, std::string where) {
+ErrorReport failure_of(const Error& error, std::string location) {
     constexpr std::pair<const char*, int> of_kinds[] = {{"usage", bad_usage},
                                                         {"input", bad_input},
                                                         {"shape", bad_input},
                                                         {"io", bad_file},
                                                         {"unsupported", bad_usage}};
     const auto& [kind, exit_code] = of_kinds[static_cast<std::size_t>(error.kind())];
-    return {kind, std::move(where), error.what(), exit_code};
+    return {kind, std::move(location), error.what(), exit_code};
 }
 
 }  // namespace
@@ -37,16 +37,16 @@ ErrorReport current_error(bool in_batch) {
     try {
         throw;
     } catch (const SettingError& error) {
-        return failure_of(error, location_of({}, error.where()));
+        return failure_of(error, location_of({}, error.location()));
     } catch (const io::MissingFile& error) {
-        ErrorReport failure = failure_of(error, error.where());
+        ErrorReport failure = failure_of(error, error.location());
         const bool is_model = dynamic_cast<const io::MissingModel*>(&error) != nullptr;
         if (!in_batch)
-            failure.message = is_model ? io::about_missing_model(error.where())
-                                       : io::about_missing_file(error.where());
+            failure.message = is_model ? io::about_missing_model(error.location())
+                                       : io::about_missing_file(error.location());
         return failure;
     } catch (const Error& error) {
-        return failure_of(error, error.where());
+        return failure_of(error, error.location());
     } catch (const std::bad_alloc&) {
         return {"memory", "memory", lack_of_memory, bad_input};
     } catch (const std::exception& fault) {
@@ -55,7 +55,7 @@ ErrorReport current_error(bool in_batch) {
 }
 
 int show_error(const ErrorReport& failure) {
-    const std::string line = io::one_line(failure.where + ": " + failure.message);
+    const std::string line = io::one_line(failure.location + ": " + failure.message);
     std::fprintf(stderr, "attn: error: %s\n", line.c_str());
     return failure.exit_code;
 }

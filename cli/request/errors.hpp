@@ -10,7 +10,7 @@ inline constexpr int bad_file = 4;
 
 struct ErrorReport {
     std::string kind;  ///< usage, input, shape, io, unsupported, memory or internal
-    std::string where, message;
+    std::string location, message;
     int exit_code;
 };
 

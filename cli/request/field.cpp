@@ -280,10 +280,10 @@ void append_field(std::string& out, const TensorShapes& shapes) {
     out += '}';
 }
 
-std::size_t place_of_name(std::string_view (*name)(std::size_t), const json& value) {
-    std::size_t place = 0;
-    while (!name(place).empty() && value != name(place)) ++place;
-    return place;
+std::size_t index_of_name(std::string_view (*name)(std::size_t), const json& value) {
+    std::size_t index = 0;
+    while (!name(index).empty() && value != name(index)) ++index;
+    return index;
 }
 
 std::string store(Request& request, const Option& option, const json& value) {
@@ -302,7 +302,7 @@ std::string store(Request& request, const Option& option, const json& value) {
         return {};
     }
     const bool is_unknown =
-        field.kind == FieldKind::choice && field.name(place_of_name(field.name, value)).empty();
+        field.kind == FieldKind::choice && field.name(index_of_name(field.name, value)).empty();
     if (is_unknown) {
         const auto names = names_of(field);
         return "unknown value; expected " + argument_of(option) +

@@ -124,7 +124,7 @@ inline constexpr Field rows_field{.kind = FieldKind::integers,
                                   .append = field_of<&Request::settings, &Settings::rows>.append};
 
 /// The index of the name that the value is, or of the empty name after the last one.
-std::size_t place_of_name(std::string_view (*name)(std::size_t), const nlohmann::json& value);
+std::size_t index_of_name(std::string_view (*name)(std::size_t), const nlohmann::json& value);
 
 /// Stores a value in the form of a request's key. Returns what is wrong with it and what was
 /// expected, or an empty string.
@@ -151,13 +151,13 @@ namespace option_rows {
 template <auto member>
 inline constexpr Field setting = field_of<&Request::settings, member>;
 
-/// One of several names. C has name(place), choose(request, place) and chosen(request), which is
+/// One of several names. C has name(index), choose(request, index) and chosen(request), which is
 /// empty if none is given.
 template <class C>
 inline constexpr Field choice{.kind = FieldKind::choice,
                               .set =
                                   [](Request& request, const nlohmann::json& value, const Limits&) {
-                                      C::choose(request, place_of_name(C::name, value));
+                                      C::choose(request, index_of_name(C::name, value));
                                       return std::string();
                                   },
                               .append =
@@ -175,11 +175,11 @@ struct Named {
     using Kind = field_detail::TypeAt<path...>;
     static constexpr bool has_default = std::is_same_v<Kind, Value>;
 
-    static std::string_view name(std::size_t place) {
-        return place < names.size() ? names[place].second : std::string_view();
+    static std::string_view name(std::size_t index) {
+        return index < names.size() ? names[index].second : std::string_view();
     }
-    static void choose(Request& request, std::size_t place) {
-        (request.*....*path) = names[place].first;
+    static void choose(Request& request, std::size_t index) {
+        (request.*....*path) = names[index].first;
     }
     static std::string_view chosen(const Request& request) {
         const Kind& value = (request.*....*path);
@@ -197,9 +197,9 @@ inline constexpr Field setting_among = among<names, &Request::settings, member>;
 
 struct NamedBackend {
     static constexpr bool has_default = true;
-    static std::string_view name(std::size_t place) { return backend_name(place); }
-    static void choose(Request& request, std::size_t place) {
-        request.settings.kernel = backend_name(place);
+    static std::string_view name(std::size_t index) { return backend_name(index); }
+    static void choose(Request& request, std::size_t index) {
+        request.settings.kernel = backend_name(index);
     }
     static std::string_view chosen(const Request& request) { return request.settings.kernel; }
 };
@@ -208,13 +208,13 @@ struct NamedBackend {
 /// model's tensors may not show which pairs it rotates.
 struct NamedRope {
     static constexpr bool has_default = false;
-    static std::string_view name(std::size_t place) {
-        if (place == rope_names.size()) return "none";
-        return place < rope_names.size() ? rope_names[place].second : std::string_view();
+    static std::string_view name(std::size_t index) {
+        if (index == rope_names.size()) return "none";
+        return index < rope_names.size() ? rope_names[index].second : std::string_view();
     }
-    static void choose(Request& request, std::size_t place) {
+    static void choose(Request& request, std::size_t index) {
         request.settings.rope.reset();
-        if (place < rope_names.size()) request.settings.rope = rope_names[place].first;
+        if (index < rope_names.size()) request.settings.rope = rope_names[index].first;
     }
     static std::string_view chosen(const Request& request) {
         if (request.settings.rope) return name_of(rope_names, *request.settings.rope);
@@ -226,12 +226,12 @@ struct NamedRope {
 template <const io::Family* Request::*member>
 struct NamedFamily {
     static constexpr bool has_default = false;
-    static std::string_view name(std::size_t place) {
+    static std::string_view name(std::size_t index) {
         const auto& all = io::all_families();
-        return place < all.size() ? all[place].name : std::string_view();
+        return index < all.size() ? all[index].name : std::string_view();
     }
-    static void choose(Request& request, std::size_t place) {
-        request.*member = &io::all_families()[place];
+    static void choose(Request& request, std::size_t index) {
+        request.*member = &io::all_families()[index];
     }
     static std::string_view chosen(const Request& request) {
         return request.*member != nullptr ? (request.*member)->name : std::string_view();
@@ -240,19 +240,19 @@ struct NamedFamily {
 
 /// Slopes of ALiBi: a formula by name, or numbers; a file's are read in place of these.
 struct Slopes {
-    static std::string_view name(std::size_t place) {
+    static std::string_view name(std::size_t index) {
         return Named<slope_formula_names, &Request::settings, &Settings::slope_formula>::name(
-            place);
+            index);
     }
     static std::string set(Request& request, const nlohmann::json& value, const Limits& limits) {
         Settings& settings = request.settings;
-        const std::size_t place = place_of_name(name, value);
-        if (place == slope_formula_names.size()) {
+        const std::size_t index = index_of_name(name, value);
+        if (index == slope_formula_names.size()) {
             std::string problem = take(settings.alibi_slopes, value, limits);
             if (problem.empty()) settings.slope_formula.reset();
             return problem;
         }
-        settings.slope_formula = slope_formula_names[place].first;
+        settings.slope_formula = slope_formula_names[index].first;
         settings.alibi_slopes.clear();
         return {};
     }

@@ -43,10 +43,10 @@ bool is_ignored(const Request& request, std::string_view name) {
 }
 
 void take_name(Request& request, const std::string& key, const std::string& name,
-               const std::string& place) {
+               const std::string& location) {
     const auto [taken, is_new] = request.array_names.try_emplace(key, name);
     if (!is_new)
-        throw Error(ErrorKind::usage, place, name, " and ", taken->second, " are both ", key,
+        throw Error(ErrorKind::usage, location, name, " and ", taken->second, " are both ", key,
                     " here; expected one, or --ignore-arrays ", name);
 }
 

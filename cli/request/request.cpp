@@ -12,9 +12,9 @@
 namespace attn::cli {
 
 bool is_from_flag(const Request& request, std::string_view key) {
-    const auto place = request.locations.find(key);
-    return place != request.locations.end() &&
-           (place->second.is_default || place->second.text.starts_with("--"));
+    const auto found = request.locations.find(key);
+    return found != request.locations.end() &&
+           (found->second.is_default || found->second.text.starts_with("--"));
 }
 
 io::Access access_to(const Request& request, std::string_view key) {
@@ -23,17 +23,18 @@ io::Access access_to(const Request& request, std::string_view key) {
     return access;
 }
 
-std::string text_of(const Request& request, const std::string& key, const Location& place) {
-    if (!place.in_document) return place.text;
-    const std::string where = request.document->place(place.offset);
-    return place.value.empty() ? where : where + ": " + key + " " + io::shortened(place.value);
+std::string text_of(const Request& request, const std::string& key, const Location& location) {
+    if (!location.in_document) return location.text;
+    const std::string begin = request.document->location(location.offset);
+    return location.value.empty() ? begin
+                                  : begin + ": " + key + " " + io::shortened(location.value);
 }
 
 Request without_document(Request request) {
-    for (auto& [key, place] : request.locations) {
-        Location as_text(text_of(request, key, place));
-        as_text.is_key = place.is_key;
-        place = std::move(as_text);
+    for (auto& [key, location] : request.locations) {
+        Location as_text(text_of(request, key, location));
+        as_text.is_key = location.is_key;
+        location = std::move(as_text);
     }
     request.document.reset();
     return request;
@@ -50,8 +51,8 @@ std::string location_of(const Request& request, const std::string& key) {
 }
 
 bool is_from_key(const Request& request, const std::string& key) {
-    const auto place = request.locations.find(key);
-    return place != request.locations.end() && place->second.is_key;
+    const auto found = request.locations.find(key);
+    return found != request.locations.end() && found->second.is_key;
 }
 
 Error setting_error(const Request& request, const std::string& key, const std::string& message) {

@@ -173,8 +173,8 @@ struct Request {
     bool has(std::string_view setting) const { return locations.contains(setting); }
     /// Whether a flag takes precedence over the document's value.
     bool keeps_flag(std::string_view setting) const {
-        const auto place = locations.find(setting);
-        return place != locations.end() && !place->second.is_default && !of_batch;
+        const auto found = locations.find(setting);
+        return found != locations.end() && !found->second.is_default && !of_batch;
     }
     /// Whether queries, keys and values are projected from inputs: the request gives none.
     bool projects() const {
@@ -197,7 +197,7 @@ bool is_from_flag(const Request& request, std::string_view key);
 io::Access access_to(const Request& request, std::string_view key);
 
 /// The location of the setting `key` as errors show it.
-std::string text_of(const Request& request, const std::string& key, const Location& place);
+std::string text_of(const Request& request, const std::string& key, const Location& location);
 
 /// The request with all locations as text, so that the document can be freed.
 Request without_document(Request request);
@@ -221,8 +221,9 @@ decltype(auto) at_locations(const Request& request, const Act& act) {
     try {
         return act();
     } catch (const SettingError& error) {
-        throw Error(error.kind(), location_of(request, error.where()),
-                    is_from_key(request, error.where()) ? with_keys(error.what()) : error.what());
+        throw Error(
+            error.kind(), location_of(request, error.location()),
+            is_from_key(request, error.location()) ? with_keys(error.what()) : error.what());
     }
 }
 

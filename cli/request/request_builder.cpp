@@ -16,10 +16,10 @@ namespace {
 using nlohmann::json;
 
 void store_at(Request& request, const Option& option, const json& value, ErrorKind kind,
-              const std::string& place) {
+              const std::string& location) {
     const std::string problem = store(request, option, value);
-    if (!problem.empty()) throw Error(kind, place, problem);
-    request.locations[option.key] = place;
+    if (!problem.empty()) throw Error(kind, location, problem);
+    request.locations[option.key] = location;
 }
 
 template <class Formats>
@@ -129,13 +129,14 @@ void apply_settings_of_result(Request& request, const json& asked) {
     request.of_result.clear();
 }
 
-void apply_key(Request& request, const std::string& key, const json& value, const Location& place) {
+void apply_key(Request& request, const std::string& key, const json& value,
+               const Location& location) {
     const Option* option = find_option(key);
     const Mode mode = request.settings.mode;
     const auto fail = [&](const std::string& message) {
-        Location key_place = place;
-        key_place.value = {};
-        throw Error(ErrorKind::usage, text_of(request, key, key_place), message);
+        Location key_location = location;
+        key_location.value = {};
+        throw Error(ErrorKind::usage, text_of(request, key, key_location), message);
     };
     const Option* positive = key.starts_with("no_") ? find_option(key.substr(3)) : nullptr;
     if (positive != nullptr && is_boolean(*positive))
@@ -159,20 +160,20 @@ void apply_key(Request& request, const std::string& key, const json& value, cons
         value.is_string() && value.get_ref<const std::string&>().find('\0') != std::string::npos;
     const std::string problem =
         has_zero ? "a zero character; expected none" : store(request, *option, value);
-    if (!problem.empty()) throw Error(ErrorKind::usage, text_of(request, key, place), problem);
-    request.locations[key] = place;
+    if (!problem.empty()) throw Error(ErrorKind::usage, text_of(request, key, location), problem);
+    request.locations[key] = location;
 }
 
 void apply_value(Request& request, const std::string& key, const json& value,
-                 const std::string& place) {
-    store_at(request, *find_option(key), value, ErrorKind::input, place);
+                 const std::string& location) {
+    store_at(request, *find_option(key), value, ErrorKind::input, location);
 }
 
 void check_defaults(const Request& request) {
-    for (const auto& [key, place] : request.locations) {
+    for (const auto& [key, location] : request.locations) {
         const Option* option = find_option(key);
         if (option != nullptr && (option->modes & in(request.settings.mode)) == 0)
-            throw Error(ErrorKind::usage, text_of(request, key, place),
+            throw Error(ErrorKind::usage, text_of(request, key, location),
                         "mode " + std::string(row_of(request.settings.mode).name) +
                             " does not have this setting; " +
                             where_else(*option, request.settings.mode));

@@ -13,14 +13,14 @@ namespace attn::cli {
 // document, files of flags, the environment, then the model. In a batch the document takes
 // precedence over the command line.
 
-/// Stores the value of a request document's key, unless a flag has set the option. `place` is the
-/// key's location. Errors: kind usage; an unknown key names the nearest known one.
+/// Stores the value of a request document's key, unless a flag has set the option. `location` is
+/// the key's location. Errors: kind usage; an unknown key names the nearest known one.
 void apply_key(Request& request, const std::string& key, const nlohmann::json& value,
-               const Location& place);
+               const Location& location);
 
-/// Stores a value that a model or attn wrote at `place`. Errors: kind input.
+/// Stores a value that a model or attn wrote at `location`. Errors: kind input.
 void apply_value(Request& request, const std::string& key, const nlohmann::json& value,
-                 const std::string& place);
+                 const std::string& location);
 
 /// Applies the environment flags that the request's mode has; call it once the mode is known.
 /// Errors: kind usage.
@@ -51,7 +51,7 @@ struct ModeWords {
     std::string missing = "no mode";  ///< the error without words
 };
 
-/// The request of MODE [INPUT], or of the file in their place, whose request has no mode yet.
+/// The request of MODE [INPUT], or of the file given instead, whose request has no mode yet.
 /// Errors: kind usage.
 Request request_of_words(const std::vector<std::string>& words, const ModeWords& form);
 
@@ -77,9 +77,9 @@ bool names_result(std::string_view name);
 /// Whether --ignore-arrays has the name.
 bool is_ignored(const Request& request, std::string_view name);
 
-/// Stores the name of a key's array. Errors: kind usage at `place` for a key that has one.
+/// Stores the name of a key's array. Errors: kind usage at `location` for a key that has one.
 void take_name(Request& request, const std::string& key, const std::string& name,
-               const std::string& place);
+               const std::string& location);
 
 /// The note on arrays that are results.
 std::string note_of_results(const std::string& file, const std::vector<std::string>& names);
@@ -88,10 +88,10 @@ std::string note_of_results(const std::string& file, const std::vector<std::stri
 using IsOperand = bool (*)(std::string_view key, Mode mode);
 
 /// Adds the settings of a request document and the locations of its arrays, unless a flag has set
-/// them. `place` is the document's location in errors. Returns the names of arrays that are
+/// them. `location` is the document's location in errors. Returns the names of arrays that are
 /// results, which are not read. Errors: kinds usage and input.
 std::vector<std::string> apply_document(Request& request, const io::JsonDocument& document,
-                                        const std::string& place, IsOperand is_operand);
+                                        const std::string& location, IsOperand is_operand);
 
 /// Whether a member's value is the elements of an operand: an array, and not the flat list of
 /// constants that some options take.

@@ -46,15 +46,15 @@ json values_of(const io::JsonDocument& document, const io::Source& source) {
 
 std::vector<std::size_t> statistics_in(const json& names) {
     const auto all = head_statistics();
-    std::vector<std::size_t> places;
+    std::vector<std::size_t> indices;
     for (const auto& name : names.get<std::vector<std::string>>()) {
         const auto row = std::ranges::find(all, name, &HeadStatistic::name);
         if (row == all.end()) throw WrongStats{"unknown statistic " + io::shortened(name)};
-        places.push_back(static_cast<std::size_t>(row - all.begin()));
-        require_stats(places.size() == 1 || places[places.size() - 2] < places.back(),
+        indices.push_back(static_cast<std::size_t>(row - all.begin()));
+        require_stats(indices.size() == 1 || indices[indices.size() - 2] < indices.back(),
                       "the statistics are not in order");
     }
-    return places;
+    return indices;
 }
 
 FailedRecords failed_in(const json& failed) {
@@ -166,7 +166,7 @@ ScanStats read_stats(const io::InputFile& file) {
     } catch (const json::exception&) {
         what = "a member is missing or has another type";
     }
-    throw Error(ErrorKind::input, file.place, what, "; expected a file as attn scan writes it");
+    throw Error(ErrorKind::input, file.location, what, "; expected a file as attn scan writes it");
 }
 
 namespace {
@@ -180,28 +180,29 @@ std::string difference_of_configs(const io::InputFile& own, const io::InputFile&
     for (const auto& [key, value] : b.items())
         if (!a.contains(key) || a[key] != value)
             return key + " " + io::shortened(a.contains(key) ? a[key].dump() : "missing") +
-                   ", and " + first.place + " has " + io::shortened(value.dump());
-    return "another config than " + first.place;
+                   ", and " + first.location + " has " + io::shortened(value.dump());
+    return "another config than " + first.location;
 }
 
 /// `first` is the file that the division of `all` is of.
-void join_stats(ScanStats& all, const ScanStats& other, const std::string& place,
+void join_stats(ScanStats& all, const ScanStats& other, const std::string& location,
                 const std::string& first) {
     if (other.shards.of != all.shards.of)
-        throw Error(ErrorKind::input, place, "is of a corpus in ", other.shards.of, " shards, and ",
-                    first, " of one in ", all.shards.of, "; expected shards of one division");
+        throw Error(ErrorKind::input, location, "is of a corpus in ", other.shards.of,
+                    " shards, and ", first, " of one in ", all.shards.of,
+                    "; expected shards of one division");
     std::vector<std::uint64_t> held;
     std::merge(all.shards.held.begin(), all.shards.held.end(), other.shards.held.begin(),
                other.shards.held.end(), std::back_inserter(held));
     if (std::ranges::adjacent_find(held) != held.end())
-        throw Error(ErrorKind::input, place,
+        throw Error(ErrorKind::input, location,
                     "has records that a file before it has; expected each shard once");
     all.shards.held = std::move(held);
     if (__builtin_add_overflow(all.records, other.records, &all.records))
-        throw Error(ErrorKind::input, place, "more than 2^64 records; expected fewer");
+        throw Error(ErrorKind::input, location, "more than 2^64 records; expected fewer");
     all.digest += other.digest;
     all.failed.add(other.failed);
-    all.sums.add(other.sums, all.statistics, place);
+    all.sums.add(other.sums, all.statistics, location);
 }
 
 }  // namespace
@@ -213,7 +214,7 @@ void merge_stats(const std::vector<io::InputFile>& files, const Args& args) {
     for (const io::InputFile& file : files) {
         ScanStats stats = read_stats(file);
         if (!stats.is_complete)
-            throw Error(ErrorKind::input, file.place,
+            throw Error(ErrorKind::input, file.location,
                         "is of a scan that was interrupted; expected a complete one, as attn scan "
                         "--resume makes it");
         if (!all) {
@@ -221,9 +222,9 @@ void merge_stats(const std::vector<io::InputFile>& files, const Args& args) {
             continue;
         }
         if (stats.config != all->config)
-            throw Error(ErrorKind::input, file.place, "has ",
+            throw Error(ErrorKind::input, file.location, "has ",
                         difference_of_configs(file, files.front()), "; expected files of one scan");
-        join_stats(*all, stats, file.place, files.front().place);
+        join_stats(*all, stats, file.location, files.front().location);
     }
     const std::size_t held = all->shards.held.size();
     const std::uint64_t of = all->shards.of;

@@ -80,8 +80,8 @@ std::uint64_t digest_of_model(const io::OpenModel& model) {
 /// What a file of statistics states of the model and the settings.
 std::string config_of(const ScanRequest& request, const io::OpenModel& model) {
     std::vector<std::string_view> names;
-    for (const std::size_t place : request.statistics)
-        names.push_back(head_statistics()[place].name);
+    for (const std::size_t index : request.statistics)
+        names.push_back(head_statistics()[index].name);
     const Settings& settings = request.defaults.settings;
     std::string config = "{";
     io::append_member(config, "model_type", model.type());
@@ -200,7 +200,7 @@ public:
         });
         if (stop_.wanted()) return false;
         for (const TextSums& of_job : sums)
-            stats.sums.add(of_job, stats.statistics, chunk.back().record.place());
+            stats.sums.add(of_job, stats.statistics, chunk.back().record.location());
         for (const ScannedText& text : chunk) stats.digest += text.digest;
         stats.records += chunk.size();
         stats.failed.add(added.failed);
@@ -220,12 +220,12 @@ private:
             own = memory_.run([&] { return scanners_[job]->scan(text.record); });
         } catch (...) {
             const ErrorReport failure = current_error(true);
-            FailedRecord problem{text.number, text.record.id(), io::one_line(failure.where),
+            FailedRecord problem{text.number, text.record.id(), io::one_line(failure.location),
                                  io::one_line(failure.message)};
             const std::lock_guard lock(failing_);
             return failed.add(std::move(problem));
         }
-        sums.add(own, request_.statistics, text.record.place());
+        sums.add(own, request_.statistics, text.record.location());
     }
 
     const ScanRequest& request_;
@@ -331,7 +331,7 @@ bool run_scan(const ScanRequest& request) {
     const FailedRecord& first = stats.failed.first.front();
     report(std::to_string(stats.failed.count) + " of " + std::to_string(stats.records) +
            " records failed; the first, record " + std::to_string(first.number) + ": " +
-           first.where + ": " + first.message);
+           first.location + ": " + first.message);
     return false;
 }
 

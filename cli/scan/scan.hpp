@@ -14,7 +14,7 @@ struct ScanRequest {
     Request defaults;                     ///< the type, the kernel, and settings of the model
     std::string model;                    ///< its path
     std::string layers = "all";           ///< a list as --layers of attn model takes it
-    std::vector<std::size_t> statistics;  ///< their places in head_statistics(), ascending
+    std::vector<std::size_t> statistics;  ///< their indices in head_statistics(), ascending
     bool skips_special = false;
     std::vector<BatchInput> inputs;
     Shard shard;

@@ -17,22 +17,22 @@ namespace {
 
 constexpr int some_texts_failed = 1;
 
-/// Places in head_statistics(), ascending; all by default. Errors: kind usage.
+/// Indices in head_statistics(), ascending; all by default. Errors: kind usage.
 std::vector<std::size_t> statistics_of(const Args& args) {
     const auto all = head_statistics();
-    std::vector<std::size_t> places;
+    std::vector<std::size_t> indices;
     if (const auto list = args.text("stats"); list && *list != "all") {
         for (const std::string& word : split_list(*list)) {
             const auto row = std::ranges::find(all, word, &HeadStatistic::name);
             if (row == all.end()) args.fail("stats");
-            places.push_back(static_cast<std::size_t>(row - all.begin()));
+            indices.push_back(static_cast<std::size_t>(row - all.begin()));
         }
-        std::ranges::sort(places);
-        places.erase(std::unique(places.begin(), places.end()), places.end());
+        std::ranges::sort(indices);
+        indices.erase(std::unique(indices.begin(), indices.end()), indices.end());
     } else {
-        for (std::size_t place = 0; place < all.size(); ++place) places.push_back(place);
+        for (std::size_t index = 0; index < all.size(); ++index) indices.push_back(index);
     }
-    return places;
+    return indices;
 }
 
 std::vector<BatchInput> corpus_of(const std::vector<std::string>& words) {

@@ -58,7 +58,7 @@ std::string corpus_text(const ScanStats& stats) {
         first += first.back() == '[' ? "{" : ",{";
         io::append_member(first, "record", record.number);
         io::append_member(first, "id", io::JsonText{record.id});
-        io::append_member(first, "where", record.where);
+        io::append_member(first, "where", record.location);
         io::append_member(first, "message", record.message);
         first += '}';
     }
@@ -119,27 +119,27 @@ void FailedRecords::add(const FailedRecords& others) {
     count += others.count - others.first.size();
 }
 
-std::string head_place(const LayerKey& layer, std::size_t head) {
+std::string head_location(const LayerKey& layer, std::size_t head) {
     return layer.first + (layer.first.empty() ? "layer " : " layer ") +
            std::to_string(layer.second) + ", head " + std::to_string(head);
 }
 
 void TextSums::add(const TextSums& other, const std::vector<std::size_t>& statistics,
-                   const std::string& place) {
+                   const std::string& location) {
     if (__builtin_add_overflow(tokens, other.tokens, &tokens))
-        throw Error(ErrorKind::input, place, "more than 2^64 tokens; expected fewer");
+        throw Error(ErrorKind::input, location, "more than 2^64 tokens; expected fewer");
     for (const auto& [key, from] : other.layers) {
         const auto [at, is_new] = layers.try_emplace(key, from);
         if (is_new) continue;
         LayerSums& to = at->second;
         if (to.heads != from.heads)
-            throw Error(ErrorKind::input, place, head_place(key, 0), ": ", from.heads,
+            throw Error(ErrorKind::input, location, head_location(key, 0), ": ", from.heads,
                         " heads, where other texts have ", to.heads, "; expected one number");
         for (std::size_t i = 0; i < to.sums.size(); ++i)
             if (!to.sums[i].add(from.sums[i]))
-                throw Error(ErrorKind::input, place,
+                throw Error(ErrorKind::input, location,
                             head_statistics()[statistics[i % statistics.size()]].name, " of ",
-                            head_place(key, i / statistics.size()),
+                            head_location(key, i / statistics.size()),
                             " exceeds the range of its sums; expected fewer texts in one "
                             "file");
     }

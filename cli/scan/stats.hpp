@@ -18,7 +18,7 @@ namespace attn::cli {
 struct FailedRecord {
     std::uint64_t number = 0;  ///< in the corpus, from 1
     std::string id;            ///< as JSON
-    std::string where, message;
+    std::string location, message;
 };
 
 /// Failed records of a corpus: their count, and the first of them by number.
@@ -45,14 +45,14 @@ struct TextSums {
     std::uint64_t tokens = 0;
     std::map<LayerKey, LayerSums> layers;
 
-    /// Errors: kind input for sums beyond their range, and for layers of other heads; `place` names
-    /// the source of `other`.
+    /// Errors: kind input for sums beyond their range, and for layers of other heads; `location`
+    /// names the source of `other`.
     void add(const TextSums& other, const std::vector<std::size_t>& statistics,
-             const std::string& place);
+             const std::string& location);
 };
 
 /// "layer 3, head 2", or "encoder layer 3, head 2".
-std::string head_place(const LayerKey& layer, std::size_t head);
+std::string head_location(const LayerKey& layer, std::size_t head);
 
 /// The records of a corpus whose number, from 1 on, is one of `held` modulo `of`. All of them are
 /// shard 1 of 1.
@@ -67,7 +67,7 @@ struct HeldShards {
 
 struct ScanStats {
     std::string config;                   ///< as JSON: the model and what is computed
-    std::vector<std::size_t> statistics;  ///< their places in head_statistics(), ascending
+    std::vector<std::size_t> statistics;  ///< their indices in head_statistics(), ascending
     HeldShards shards;
     bool is_complete = false;  ///< false: of an interrupted scan
     std::uint64_t records = 0;

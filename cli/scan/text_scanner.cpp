@@ -65,7 +65,7 @@ private:
             for (std::size_t i = 0; i < count; ++i)
                 sums[request_.statistics[i]] = &layer.sums[head * count + i];
             add_statistics(std::span<const T>(weights.data() + head * cells, cells), tokens, sums,
-                           head_place(key, head));
+                           head_location(key, head));
         });
     }
 
@@ -80,8 +80,8 @@ private:
             throw Error(ErrorKind::usage, "--skip-special",
                         "requires token ids, which the record lacks; expected text or token_ids in "
                         "it, or no such flag");
-        for (const std::size_t place : request_.statistics)
-            if (const HeadStatistic& statistic = head_statistics()[place];
+        for (const std::size_t index : request_.statistics)
+            if (const HeadStatistic& statistic = head_statistics()[index];
                 ids.empty() && statistic.needs_ids)
                 throw Error(ErrorKind::usage, "--stats " + std::string(statistic.name),
                             "requires token ids, which the record lacks; expected text or "
@@ -110,7 +110,7 @@ ModelAsked TextScanner::ask(const Record& record) const {
     io::InputFile file = line ? std::move(*line)
                               : io::open_input_file(record.file, nullptr, request_.defaults.access);
     if (!file.holds_object())
-        throw Error(ErrorKind::input, file.place,
+        throw Error(ErrorKind::input, file.location,
                     "no object; expected a text, as in {\"text\": \"Life is short\"}");
     ModelAsked asked =
         model_of_record(request_.defaults, *request_.program, std::move(file), request_.model);

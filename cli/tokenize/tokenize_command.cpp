@@ -26,7 +26,7 @@ namespace attn::cli {
 namespace {
 
 /// Ids with commas or blanks between them, or a list in JSON.
-std::vector<std::uint32_t> ids_of(std::string_view text, const std::string& place) {
+std::vector<std::uint32_t> ids_of(std::string_view text, const std::string& location) {
     constexpr std::string_view between = ", \t\r\n";
     const auto trim = [&] {
         text.remove_prefix(std::min(text.find_first_not_of(between), text.size()));
@@ -39,7 +39,7 @@ std::vector<std::uint32_t> ids_of(std::string_view text, const std::string& plac
         const std::string_view word = text.substr(0, text.find_first_of(", \t\r\n]"));
         const auto id = io::number_of_text<std::uint32_t>(word);
         if (!id)
-            throw Error(ErrorKind::input, place, io::quoted_name(word),
+            throw Error(ErrorKind::input, location, io::quoted_name(word),
                         " is not an id; expected integers, as 12,7 or [12, 7]");
         ids.push_back(*id);
         text.remove_prefix(word.size());
@@ -48,7 +48,7 @@ std::vector<std::uint32_t> ids_of(std::string_view text, const std::string& plac
     if (is_closed) text.remove_prefix(1);
     trim();
     if (!text.empty() || is_list != is_closed)
-        throw Error(ErrorKind::input, place, "is not a list of ids; expected 12,7 or [12, 7]");
+        throw Error(ErrorKind::input, location, "is not a list of ids; expected 12,7 or [12, 7]");
     return ids;
 }
 
@@ -60,13 +60,13 @@ public:
           adds_(!args.has("no_special_tokens")), as_table_(as_table), is_seen_(is_seen),
           tokenizer_(tokenizer), output_(output) {}
 
-    /// One text, or one list of ids. `place` is its location in errors.
-    void write(std::string_view text, const std::string& place) {
+    /// One text, or one list of ids. `location` is for errors.
+    void write(std::string_view text, const std::string& location) {
         try {
-            output_ << (decodes_ ? decoded(ids_of(text, place)) : encoded(text));
+            output_ << (decodes_ ? decoded(ids_of(text, location)) : encoded(text));
         } catch (const Error& error) {
-            if (error.where() != "text") throw;
-            throw Error(error.kind(), place, error.what());
+            if (error.location() != "text") throw;
+            throw Error(error.kind(), location, error.what());
         }
         ++count_;
     }
@@ -138,9 +138,9 @@ constexpr auto token_format_names = names_of(token_formats);
 
 /// Whether the flag, the name of the output or the terminal asks for a table.
 bool wants_table(const Args& args, const std::string& output) {
-    const auto place = args.place("format");
+    const auto index = args.choice("format");
     const TokenFormat* const format =
-        format_of_flag(token_formats, place ? &token_formats[*place] : nullptr,
+        format_of_flag(token_formats, index ? &token_formats[*index] : nullptr,
                        {output, "--output " + output, "tokens are written as a table or as JSON"});
     if (format != nullptr) return format == &token_formats.front();
     return args.has("decode") || (output == "-" && isatty(STDOUT_FILENO) != 0);
@@ -164,24 +164,24 @@ int run_tokenize(const Args& args) {
                         "no text; expected one, or a text piped in, as by attn tokenize " +
                             words[0] + " <file");
     const io::Tokenizer tokenizer = io::read_tokenizer(words[0]);
-    std::string text, place = args.has("decode") ? "ids" : "text";
+    std::string text, location = args.has("decode") ? "ids" : "text";
     if (has_text) {
         text = words[1];
     } else {
         const auto bytes = io::Bytes::open("-", {.expected = nullptr});
         text = bytes->read(0, bytes->size());
-        place = bytes->name();
+        location = bytes->name();
     }
     io::OutputFile file(output);
     file.fill([&](io::Output& out) {
         // A pipe gets a text as it is, a terminal without control characters.
         TokenWriter writer(args, as_table, output == "-" && isatty(STDOUT_FILENO) != 0, tokenizer,
                            out);
-        if (!args.has("lines")) return writer.write(text, place);
+        if (!args.has("lines")) return writer.write(text, location);
         std::size_t number = 0;
         for (std::string_view line : io::lines_of(text)) {
             if (line.ends_with('\r')) line.remove_suffix(1);
-            writer.write(line, place + ":" + std::to_string(++number));
+            writer.write(line, io::line_location(location, ++number));
         }
     });
     file.commit();

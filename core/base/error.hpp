@@ -24,17 +24,17 @@ std::string concat(const Parts&... parts) {
 
 enum class ErrorKind { usage, input, shape, io, unsupported };
 
-/// An error that the user can fix. `where()` is a flag or a location in a file; `what()` is "what
-/// was found; what was expected", of parts as those of `concat`.
+/// An error that the user can fix. `location()` is a flag or a location in a file; `what()` is
+/// "what was found; what was expected", of parts as those of `concat`.
 class Error : public std::runtime_error {
 public:
     template <class... Parts>
-    Error(ErrorKind kind, std::string where, const Parts&... message)
+    Error(ErrorKind kind, std::string location, const Parts&... message)
         : std::runtime_error(without_zeros(concat(message...))), kind_(kind),
-          where_(std::move(where)) {}
+          location_(std::move(location)) {}
 
     ErrorKind kind() const noexcept { return kind_; }
-    const std::string& where() const noexcept { return where_; }
+    const std::string& location() const noexcept { return location_; }
 
 private:
     /// what() is a C string, which a zero byte in a hostile name would truncate.
@@ -45,11 +45,11 @@ private:
     }
 
     ErrorKind kind_;
-    std::string where_;
+    std::string location_;
 };
 
-/// An error whose `where()` is the bare key of a setting or operand (`heads`). cli replaces it by
-/// the flag or the key of the request that set it.
+/// An error whose `location()` is the bare key of a setting or operand (`heads`). cli replaces it
+/// by the flag or the key of the request that set it.
 class SettingError : public Error {
     using Error::Error;
 };

@@ -50,14 +50,15 @@ std::string bytes_in_words(double bytes) {
     return text.data();
 }
 
-void require_memory(double bytes, const std::string& where, const std::string& purpose,
+void require_memory(double bytes, const std::string& location, const std::string& purpose,
                     double processes) {
     if (bytes <= unchecked_memory) return;
     const double need = processes * (bytes + unchecked_memory);
     const MemoryLimit limit = memory_limit(processes);
     if (need > limit.bytes)
-        throw SettingError(ErrorKind::input, where, purpose, " needs about ", bytes_in_words(need),
-                           " of memory; ", limit.words, " ", bytes_in_words(limit.bytes));
+        throw SettingError(ErrorKind::input, location, purpose, " needs about ",
+                           bytes_in_words(need), " of memory; ", limit.words, " ",
+                           bytes_in_words(limit.bytes));
     if (need > limit.bytes / static_cast<double>(sharers)) throw BeyondShare();
 }
 

@@ -13,9 +13,9 @@ namespace attn {
 inline constexpr double unchecked_memory = 0x1p24;
 
 /// Throws a SettingError of kind input if `bytes` plus the program's own memory exceed the limit
-/// (memory_limit()); `where` is the key that requires the memory. Throws BeyondShare if they
+/// (memory_limit()); `location` is the key that requires the memory. Throws BeyondShare if they
 /// exceed only this thread's share. `processes` on this machine each need as much.
-void require_memory(double bytes, const std::string& where, const std::string& purpose,
+void require_memory(double bytes, const std::string& location, const std::string& purpose,
                     double processes = 1);
 
 struct MemoryLimit {

@@ -29,7 +29,7 @@ constexpr Names<E, N> names_of_rows(const std::array<Row, N>& rows, E Row::*valu
     return names;
 }
 
-/// Whether each row's place in a table is the number of its value.
+/// Whether each row's index in a table is the number of its value.
 template <class E, class Row, std::size_t N>
 constexpr bool are_in_order(const std::array<Row, N>& rows, E Row::*value) {
     for (std::size_t i = 0; i < N; ++i)

@@ -21,20 +21,20 @@ bool holds_all(const NumberTypeRow& type, std::span<const double> numbers) {
 namespace {
 
 /// How many numbers of the type lie from 0 to x, rounded to the type; negative below 0.
-std::int64_t place_among_numbers(double x, const NumberTypeRow& type) {
+std::int64_t index_among_numbers(double x, const NumberTypeRow& type) {
     const double magnitude = std::abs(type.round(x));
     const double normal = type.least_normal();
     const auto of_binade = static_cast<std::int64_t>(1 / (2 * type.unit));
-    std::int64_t place = 0;
+    std::int64_t index = 0;
     if (magnitude < normal) {
-        place = static_cast<std::int64_t>(magnitude / type.least);
+        index = static_cast<std::int64_t>(magnitude / type.least);
     } else {
         const int exponent = std::ilogb(magnitude);
         const double fraction = std::ldexp(magnitude, -exponent) - 1;
-        place = (exponent - std::ilogb(normal) + 1) * of_binade +
+        index = (exponent - std::ilogb(normal) + 1) * of_binade +
                 static_cast<std::int64_t>(fraction * static_cast<double>(of_binade));
     }
-    return std::signbit(x) ? -place : place;
+    return std::signbit(x) ? -index : index;
 }
 
 }  // namespace
@@ -51,7 +51,7 @@ std::uint64_t ulps_between(double a, double b, NumberType number_type) {
     const NumberTypeRow& type = row_of(number_type);
     if (!std::isfinite(type.round(a)) || !std::isfinite(type.round(b)))
         return a == b ? 0 : std::numeric_limits<std::uint64_t>::max();
-    const std::int64_t first = place_among_numbers(a, type), second = place_among_numbers(b, type);
+    const std::int64_t first = index_among_numbers(a, type), second = index_among_numbers(b, type);
     // Unsigned, since the distance between the two largest numbers does not fit int64.
     return first < second ? static_cast<std::uint64_t>(second) - static_cast<std::uint64_t>(first)
                           : static_cast<std::uint64_t>(first) - static_cast<std::uint64_t>(second);

@@ -72,11 +72,11 @@ public:
     /// One index for each axis.
     template <class... Index>
     T& operator()(Index... index) {
-        return data()[place(index...)];
+        return data()[offset(index...)];
     }
     template <class... Index>
     const T& operator()(Index... index) const {
-        return data()[place(index...)];
+        return data()[offset(index...)];
     }
 
     void fill(T value) {
@@ -114,7 +114,7 @@ private:
     }
 
     template <class... Index>
-    std::size_t place(Index... index) const {
+    std::size_t offset(Index... index) const {
         assert(sizeof...(index) == shape_.size());
         std::size_t at = 0, axis = 0;
         ((at = at * shape_[axis++] + static_cast<std::size_t>(index)), ...);

@@ -36,7 +36,7 @@ public:
     void add(std::string_view text, std::uint32_t number, const TextOf& text_of) {
         if (2 * (size_ + 1) > slots_.size()) grow(text_of);
         ++size_;
-        if (!place({hash_of(text), number})) rest_.emplace(text, number);
+        if (!put({hash_of(text), number})) rest_.emplace(text, number);
     }
 
 private:
@@ -52,7 +52,7 @@ private:
 
     std::size_t probes() const { return std::min(max_probes, slots_.size()); }
 
-    bool place(const Slot& added) {
+    bool put(const Slot& added) {
         for (std::size_t probe = 0; probe < probes(); ++probe) {
             Slot& slot = slots_[(added.hash + probe) & (slots_.size() - 1)];
             if (slot.number != none) continue;
@@ -69,8 +69,7 @@ private:
         for (const auto& [text, number] : std::exchange(rest_, {}))
             old.push_back({hash_of(text), number});
         for (const Slot& slot : old)
-            if (slot.number != none && !place(slot))
-                rest_.emplace(text_of(slot.number), slot.number);
+            if (slot.number != none && !put(slot)) rest_.emplace(text_of(slot.number), slot.number);
     }
 
     std::vector<Slot> slots_;  // as many as a power of two

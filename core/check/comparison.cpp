@@ -126,9 +126,9 @@ Comparison::Comparison(const Problem& problem, std::vector<TheirArray> arrays, T
         });
         const auto worst = std::max_element(bounds.begin(), bounds.end());
         const std::size_t middle = shape[1] / 2 * shape[2] + shape[2] / 2;
-        for (const std::size_t place :
+        for (const std::size_t row :
              {static_cast<std::size_t>(worst - bounds.begin()), count - 1, middle})
-            probes_.push_back(row_at(index, place));
+            probes_.push_back(row_at(index, row));
         if (*worst <= 1) continue;
         is_right_ = false;
         asked_[index] = std::move(errors);

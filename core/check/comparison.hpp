@@ -26,7 +26,7 @@ struct Fit {
 /// One row of one of their arrays, of shape (batch, heads, rows, columns).
 struct TheirRow {
     std::size_t array, batch, head, row;
-    std::size_t first;  ///< the place of its first number
+    std::size_t first;  ///< the index of its first number
 };
 
 /// The arrays, the errors that the question's own conventions leave, and the rows by which others
@@ -44,10 +44,10 @@ public:
     std::size_t rows(std::size_t array) const {
         return arrays_[array].shape[0] * arrays_[array].shape[1] * arrays_[array].shape[2];
     }
-    /// The row in this place of all.
-    TheirRow row_at(std::size_t array, std::size_t place) const {
+    /// The row of this index among all.
+    TheirRow row_at(std::size_t array, std::size_t index) const {
         const auto& [batch, heads, rows, columns] = arrays_[array].shape;
-        return {array, place / rows / heads, place / rows % heads, place % rows, place * columns};
+        return {array, index / rows / heads, index / rows % heads, index % rows, index * columns};
     }
     std::span<const double> numbers(const TheirRow& row) const {
         return {array(row).values.data() + row.first, array(row).shape[3]};

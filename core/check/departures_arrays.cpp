@@ -126,7 +126,7 @@ void biases(Alternatives& to) {
     add_subsets(to, to.problem.asked.adds_bias, &Conventions::adds_bias, "left out: ", "");
 }
 
-/// Swaps first, then the same tensor in several places, then rotations.
+/// Swaps first, then one tensor used several times, then rotations.
 constexpr Used other_uses[] = {
     {Tensor::key, Tensor::query, Tensor::value},   {Tensor::query, Tensor::value, Tensor::key},
     {Tensor::value, Tensor::key, Tensor::query},   {Tensor::query, Tensor::key, Tensor::key},

@@ -62,7 +62,7 @@ void Candidate::answer_operands(const double* values, std::size_t count, std::si
 }
 
 /// Inputs, or normed inputs; the tokens are not the computed ones alone.
-void Candidate::fill_input(ArrayId array, const RowPlace& at) {
+void Candidate::fill_input(ArrayId array, const RowIndex& at) {
     const std::size_t row = at.batch * plan_.q_len + at.row, columns = problem_.inputs.columns;
     if (array == "normed_inputs")
         answer_row(shared_.normed_inputs()->view().part(row));
@@ -70,7 +70,7 @@ void Candidate::fill_input(ArrayId array, const RowPlace& at) {
         answer_operands(problem_.inputs.value.data() + row * columns, columns);
 }
 
-void Candidate::fill_parameter(ArrayId array, const RowPlace& at) {
+void Candidate::fill_parameter(ArrayId array, const RowIndex& at) {
     constexpr ArrayId weights[] = {"W_query", "W_key", "W_value", "W_out"},
                       biases[] = {"b_query", "b_key", "b_value", "b_out"};
     for (std::size_t i = 0; i < 4; ++i) {
@@ -86,14 +86,14 @@ void Candidate::fill_parameter(ArrayId array, const RowPlace& at) {
     }
 }
 
-void Candidate::fill_unrotated(ArrayId array, const RowPlace& at) {
+void Candidate::fill_unrotated(ArrayId array, const RowIndex& at) {
     answer_row(array == "unrotated_queries"
                    ? unrotated(Tensor::query, at.batch, at.head).part(plan_.first_query + at.row)
                    : unrotated(Tensor::key, at.batch, at.head).part(at.row));
 }
 
 /// Queries; keys and values, new ones or with those of the cache.
-void Candidate::fill_head(ArrayId array, const RowPlace& at) {
+void Candidate::fill_head(ArrayId array, const RowIndex& at) {
     if (array == "queries") return answer_row(as_stored().query_of(at));
     const Tensor slot = array == "keys" || array == "present_key" ? Tensor::key : Tensor::value;
     const bool has_cached = array == "present_key" || array == "present_value";
@@ -128,7 +128,7 @@ std::size_t Candidate::kv_head_of(std::size_t head) const {
     return head / (plan_.heads / plan_.kv_heads);
 }
 
-RowsView Candidate::query_of(const RowPlace& at) {
+RowsView Candidate::query_of(const RowIndex& at) {
     const RowsView all = unrotated(Tensor::query, at.batch, at.head);
     const std::size_t token = plan_.first_query + at.row;
     const bool rotates = c_.rope.pairs && c_.rope.query_times != 0;
@@ -184,20 +184,20 @@ RowsView Candidate::joined(Tensor slot, std::size_t batch, std::size_t kv_head) 
     return made->view();
 }
 
-QueryRow& Candidate::query_row(const RowPlace& at) {
+QueryRow& Candidate::query_row(const RowIndex& at) {
     QueryRow& q = rows_[at.head];
     if (q.at != at) q.has_scores = q.has_weights = q.has_output = false;
     q.at = at;
     return q;
 }
 
-QueryRow& Candidate::scored(const RowPlace& at) {
+QueryRow& Candidate::scored(const RowIndex& at) {
     QueryRow& q = query_row(at);
     if (!std::exchange(q.has_scores, true)) score(q);
     return q;
 }
 
-QueryRow& Candidate::weighed(const RowPlace& at) {
+QueryRow& Candidate::weighed(const RowIndex& at) {
     QueryRow& q = is_linear_ ? query_row(at) : scored(at);
     if (std::exchange(q.has_weights, true)) return q;
     if (is_linear_)
@@ -207,7 +207,7 @@ QueryRow& Candidate::weighed(const RowPlace& at) {
     return q;
 }
 
-QueryRow& Candidate::answered(const RowPlace& at) {
+QueryRow& Candidate::answered(const RowIndex& at) {
     QueryRow& q = is_linear_ ? query_row(at) : weighed(at);
     if (std::exchange(q.has_output, true)) return q;
     if (is_linear_)

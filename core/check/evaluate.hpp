@@ -33,7 +33,7 @@ struct KeyNumbers {
         independent[key] = is_finite ? error + model.rounding(value[key]) : 0;
         if (std::isinf(model.stored(value[key], error))) overflows[key] = 1;
     }
-    /// Of a number that takes the place of the one before, with this error alone.
+    /// Of a number that replaces the one before, with this error alone.
     void replace(std::size_t key, double error) {
         independent[key] = error;
         common[key] = 0;
@@ -43,14 +43,14 @@ struct KeyNumbers {
 };
 
 /// A row of an array, or a query of a head.
-struct RowPlace {
+struct RowIndex {
     std::size_t batch = 0, head = 0, row = 0;
-    bool operator==(const RowPlace&) const = default;
+    bool operator==(const RowIndex&) const = default;
 };
 
 /// A query against all keys of a head, in the order of computation.
 struct QueryRow {
-    RowPlace at;
+    RowIndex at;
     bool has_scores = false, has_weights = false, has_output = false;
     KeyNumbers raw;                ///< products of the query and the keys
     KeyNumbers scores;             ///< that enter the softmax
@@ -93,30 +93,30 @@ public:
     /// Heads that a row of it has side by side.
     std::size_t heads_in_row(ArrayId array) const;
     /// Those of a row, of an array that has them. Valid until the next call.
-    const Noise& noise(ArrayId array, const RowPlace& at, NoiseDetail detail);
+    const Noise& noise(ArrayId array, const RowIndex& at, NoiseDetail detail);
 
 private:
     friend class Evaluator;
-    using Fill = void (Candidate::*)(ArrayId array, const RowPlace& at);
+    using Fill = void (Candidate::*)(ArrayId array, const RowIndex& at);
     /// The function that fills `answer_` with a row of this array; null: none does.
     static Fill fill_of(ArrayId array);
 
-    void fill_input(ArrayId array, const RowPlace& at);
-    void fill_parameter(ArrayId array, const RowPlace& at);
-    void fill_unrotated(ArrayId array, const RowPlace& at);
-    void fill_head(ArrayId array, const RowPlace& at);
-    void fill_score(ArrayId array, const RowPlace& at);
-    void fill_mask(ArrayId array, const RowPlace& at);
-    void fill_masked_weight(ArrayId array, const RowPlace& at);
-    void fill_weight(ArrayId array, const RowPlace& at);
-    void fill_averaged(const RowPlace& at);
+    void fill_input(ArrayId array, const RowIndex& at);
+    void fill_parameter(ArrayId array, const RowIndex& at);
+    void fill_unrotated(ArrayId array, const RowIndex& at);
+    void fill_head(ArrayId array, const RowIndex& at);
+    void fill_score(ArrayId array, const RowIndex& at);
+    void fill_mask(ArrayId array, const RowIndex& at);
+    void fill_masked_weight(ArrayId array, const RowIndex& at);
+    void fill_weight(ArrayId array, const RowIndex& at);
+    void fill_averaged(const RowIndex& at);
     std::vector<std::size_t> averaged_heads() const;
-    void fill_statistic(ArrayId array, const RowPlace& at);
-    void fill_top(ArrayId array, const RowPlace& at);
-    void fill_by_key(ArrayId array, const RowPlace& at);
-    void fill_state(ArrayId array, const RowPlace& at);
-    void fill_output(ArrayId array, const RowPlace& at);
-    void fill_context(ArrayId array, const RowPlace& at);
+    void fill_statistic(ArrayId array, const RowIndex& at);
+    void fill_top(ArrayId array, const RowIndex& at);
+    void fill_by_key(ArrayId array, const RowIndex& at);
+    void fill_state(ArrayId array, const RowIndex& at);
+    void fill_output(ArrayId array, const RowIndex& at);
+    void fill_context(ArrayId array, const RowIndex& at);
 
     /// Makes them 0, and the errors too, which remain so if they are not asked for.
     static void reset(Numbers& x, std::size_t count) {
@@ -134,11 +134,11 @@ private:
     RowsView joined(Tensor slot, std::size_t batch, std::size_t kv_head);
     Candidate& as_stored();
     std::size_t kv_head_of(std::size_t head) const;
-    RowsView query_of(const RowPlace& at);
+    RowsView query_of(const RowIndex& at);
 
     // Scores.
-    QueryRow& query_row(const RowPlace& at);
-    QueryRow& scored(const RowPlace& at);
+    QueryRow& query_row(const RowIndex& at);
+    QueryRow& scored(const RowIndex& at);
     void score(QueryRow& q);
     void round_numbers(Rounded what, KeyNumbers& x) const;
     void find_allowed(QueryRow& q);
@@ -163,7 +163,7 @@ private:
     double sink_of_head(std::size_t head) const;
 
     // Weights.
-    QueryRow& weighed(const RowPlace& at);
+    QueryRow& weighed(const RowIndex& at);
     void weigh(QueryRow& q);
     /// The softmax over the keys that `counts`, into q.weight.
     void softmax_of_keys(QueryRow& q, const std::vector<char>* counts, bool with_sink);
@@ -183,7 +183,7 @@ private:
     double dropped(const QueryRow& q, std::size_t key, double x) const;
 
     // Outputs.
-    QueryRow& answered(const RowPlace& at);
+    QueryRow& answered(const RowIndex& at);
     void weigh_values(QueryRow& q);
     /// `weights` are those after dropout.
     void set_output_errors(QueryRow& q, const RowsView& values, const Numbers& weights) const;
@@ -200,10 +200,10 @@ private:
                              std::vector<double>& roots);
 
     // Expected errors. `variance` is twice the variance, without that of sums in float32.
-    void add_noise_of_head(const RowPlace& at, std::size_t head, bool joins, NoiseDetail detail);
-    void add_noise_of_weights(ArrayId array, const RowPlace& at, NoiseDetail detail);
-    void add_noise_of_logsumexp(const RowPlace& at, NoiseDetail detail);
-    void add_noise_of_output_projection(const RowPlace& at, NoiseDetail detail);
+    void add_noise_of_head(const RowIndex& at, std::size_t head, bool joins, NoiseDetail detail);
+    void add_noise_of_weights(ArrayId array, const RowIndex& at, NoiseDetail detail);
+    void add_noise_of_logsumexp(const RowIndex& at, NoiseDetail detail);
+    void add_noise_of_output_projection(const RowIndex& at, NoiseDetail detail);
     std::vector<double> weight_variance(const QueryRow& q, NoiseDetail detail);
     struct KeyMeans;
     KeyMeans key_means(const QueryRow& q, const NoisyRow& noisy, const RowsView& keys) const;
@@ -227,10 +227,10 @@ private:
     std::shared_ptr<const BoundedRows> key_variance(std::size_t batch, std::size_t kv_head);
     bool projects_out() const;
     /// The head and row whose output is the h-th of a context vector.
-    RowPlace joined_from(const RowPlace& at, std::size_t h) const;
+    RowIndex joined_from(const RowIndex& at, std::size_t h) const;
     /// Values of a head after the output projection, for some columns of its result.
     struct ProjectedColumns;
-    const ProjectedColumns& projected_columns(const RowPlace& at);
+    const ProjectedColumns& projected_columns(const RowIndex& at);
 
     // Linear attention.
     struct LinearHead;

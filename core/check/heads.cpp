@@ -55,24 +55,24 @@ BoundedRows Evaluator::split(Tensor slot, const Conventions& c) const {
                     if (c.split == interleaved && !copies) {
                         column = h + i * heads;
                     } else if (c.split == reshaped && has_axis) {
-                        const std::size_t place = (t * heads + h) * d + i;
-                        token = place / d % len;
-                        column = place / (len * d) * d + i;
+                        const std::size_t index = (t * heads + h) * d + i;
+                        token = index / d % len;
+                        column = index / (len * d) * d + i;
                     } else if ((c.split == reshaped || c.split == joined) && !copies) {
-                        const std::size_t place = (h * len + t) * d + i;
-                        token = place / width;
-                        column = place % width;
+                        const std::size_t index = (h * len + t) * d + i;
+                        token = index / width;
+                        column = index % width;
                     } else if (c.split == packed) {
-                        const std::size_t place = (h * 3 + part) * d + i;
-                        part = place / width;
-                        column = place % width;
+                        const std::size_t index = (h * 3 + part) * d + i;
+                        part = index / width;
+                        column = index % width;
                     } else if (c.split == unpacked) {
-                        const std::size_t place = part * width + column;
-                        part = place % (3 * d) / d;
-                        column = place / (3 * d) * d + place % d;
+                        const std::size_t index = part * width + column;
+                        part = index % (3 * d) / d;
+                        column = index / (3 * d) * d + index % d;
                     }
-                    const std::size_t place = (b * len + token) * width + column;
-                    Bounded x{from[part]->value[place], from[part]->error[place]};
+                    const std::size_t index = (b * len + token) * width + column;
+                    Bounded x{from[part]->value[index], from[part]->error[index]};
                     if (!bias[part].value.empty())
                         x = add_bias(model_, p->d_in, bias[part].value[column], x);
                     to.value[at] = x.value;

@@ -78,7 +78,7 @@ struct ArrayJudgement {
     std::optional<Layout> layout = {};  ///< empty: no shape fits, and all numbers above are 0
     /// It is wrong, but would be right with rows and columns exchanged.
     bool is_right_if_transposed = false;
-    std::optional<WrongElements> where = {};  ///< of `judge` and `locate`
+    std::optional<WrongElements> wrong = {};  ///< of `judge` and `locate`
 };
 
 /// Judges arrays in the order of computation: an array is expected to be no better than the type
@@ -91,7 +91,7 @@ public:
     ArrayJudgement judge(const GivenArray& given);
     /// By this layout and type.
     ArrayJudgement judge_as(const GivenArray& given, const Layout& layout, NumberType type);
-    /// Of a wrong array whose shape fits, sets `where`.
+    /// Of a wrong array whose shape fits, sets `wrong`.
     void locate(ArrayJudgement& judgement, const GivenArray& given);
 
     /// See error_of_rounded_factors.

@@ -345,7 +345,7 @@ void Candidate::add_noise_of_states(const QueryRow& q, double* variance) {
 }
 
 /// states: (d_k, d_v) of a token as one row; present_state: one row of it.
-void Candidate::fill_state(ArrayId array, const RowPlace& at) {
+void Candidate::fill_state(ArrayId array, const RowIndex& at) {
     const std::size_t d_v = plan_.d_v;
     const bool is_present = array == "present_state";
     const LinearHead& made =

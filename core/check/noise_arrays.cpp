@@ -79,7 +79,7 @@ std::vector<double> Candidate::weight_variance(const QueryRow& q, NoiseDetail de
     return variance;
 }
 
-void Candidate::add_noise_of_weights(ArrayId array, const RowPlace& at, NoiseDetail detail) {
+void Candidate::add_noise_of_weights(ArrayId array, const RowIndex& at, NoiseDetail detail) {
     const NumberTypeRow& type = row_of(shared_.arithmetic());
     if (array != "attention_weights" || !plan_.shown.averages(array)) {
         const QueryRow& q = weighed(at);
@@ -107,7 +107,7 @@ void Candidate::add_noise_of_weights(ArrayId array, const RowPlace& at, NoiseDet
     }
 }
 
-void Candidate::add_noise_of_logsumexp(const RowPlace& at, NoiseDetail detail) {
+void Candidate::add_noise_of_logsumexp(const RowIndex& at, NoiseDetail detail) {
     const NumberTypeRow& type = row_of(shared_.arithmetic());
     const QueryRow& q = weighed(at);
     const double x = q.logsumexp.value, h = half_unit(type, x);
@@ -140,7 +140,7 @@ struct Candidate::ProjectedColumns {
 
 /// An error of a weight changes all columns of a head together, so that it is propagated through
 /// the projection. Of large results each block of rows does this for different columns only.
-const Candidate::ProjectedColumns& Candidate::projected_columns(const RowPlace& at) {
+const Candidate::ProjectedColumns& Candidate::projected_columns(const RowIndex& at) {
     const NumberTypeRow& type = row_of(shared_.arithmetic());
     constexpr std::size_t column_limit = 64, work_limit = std::size_t{1} << 26U;
     const std::size_t d = plan_.d_v, d_out = plan_.d_out,
@@ -179,7 +179,7 @@ const Candidate::ProjectedColumns& Candidate::projected_columns(const RowPlace& 
     return *made;
 }
 
-void Candidate::add_noise_of_output_projection(const RowPlace& at, NoiseDetail detail) {
+void Candidate::add_noise_of_output_projection(const RowIndex& at, NoiseDetail detail) {
     const NumberTypeRow& type = row_of(shared_.arithmetic());
     const ProjectedColumns& made = projected_columns(at);
     const std::size_t count = made.columns.size(), d = plan_.d_v;

@@ -51,7 +51,7 @@ std::size_t Candidate::heads_in_row(ArrayId array) const {
                : 1;
 }
 
-const Noise& Candidate::noise(ArrayId array, const RowPlace& at, NoiseDetail detail) {
+const Noise& Candidate::noise(ArrayId array, const RowIndex& at, NoiseDetail detail) {
     noise_.clear();
     const Fill fill = fill_of(array);
     if (fill == &Candidate::fill_weight) {
@@ -68,7 +68,7 @@ const Noise& Candidate::noise(ArrayId array, const RowPlace& at, NoiseDetail det
     return noise_;
 }
 
-void Candidate::add_noise_of_head(const RowPlace& at, std::size_t head, bool joins,
+void Candidate::add_noise_of_head(const RowIndex& at, std::size_t head, bool joins,
                                   NoiseDetail detail) {
     QueryRow& q = answered(joins ? joined_from(at, head) : at);
     const NumberTypeRow& type = row_of(shared_.arithmetic());

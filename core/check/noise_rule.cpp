@@ -41,7 +41,7 @@ public:
           times_(std::sqrt(2 * std::log(2 * elements / false_alarm))) {}
 
     /// Writes one for each head in the row.
-    void compare(const RowPlace& from, const std::array<std::size_t, 3>& at, RowOfHead* rows) {
+    void compare(const RowIndex& from, const std::array<std::size_t, 3>& at, RowOfHead* rows) {
         const std::vector<double> truth =
             candidate_.row(given_.id, from.batch, from.head, from.row).value;
         errors_.resize(truth.size());

@@ -249,12 +249,12 @@ void Candidate::add_projected_moves(const QueryRow& q, const RowsView& weight,
     }
 }
 
-void Candidate::fill_output(ArrayId, const RowPlace& at) {
+void Candidate::fill_output(ArrayId, const RowIndex& at) {
     answer_ = answered(at).output;
 }
 
 /// If reshaped, (heads, rows, d) in memory in order.
-RowPlace Candidate::joined_from(const RowPlace& at, std::size_t h) const {
+RowIndex Candidate::joined_from(const RowIndex& at, std::size_t h) const {
     const std::size_t row =
         c_.merged == HeadSplit::reshaped ? at.row * plan_.heads + h : h * plan_.rows + at.row;
     return {at.batch, row / plan_.rows, row % plan_.rows};
@@ -264,7 +264,7 @@ bool Candidate::projects_out() const {
     return problem_.projection[index_of(Tensor::out)] && c_.projects_out;
 }
 
-void Candidate::fill_context(ArrayId array, const RowPlace& at) {
+void Candidate::fill_context(ArrayId array, const RowIndex& at) {
     if (plan_.shown.separate_heads && !*plan_.config.out_proj)
         return fill_output(array, joined_from(at, at.head));
     const std::size_t heads = plan_.heads, d = plan_.d_v;

@@ -192,14 +192,14 @@ double Candidate::slope_of(std::size_t head) const {
     const AlibiConvention& alibi = c_.alibi;
     const std::size_t count = plan_.heads;
     const auto slope_of_head = [&] {
-        const auto place = static_cast<double>(head), heads = static_cast<double>(count);
+        const auto index = static_cast<double>(head), heads = static_cast<double>(count);
         switch (alibi.slopes) {
             case AlibiSlopes::asked: return alibi_slope(plan_.config, count, head);
-            case AlibiSlopes::from_one: return std::exp2(-8 * (place + 1) / heads);
-            case AlibiSlopes::from_zero: return std::exp2(-8 * place / heads);
+            case AlibiSlopes::from_one: return std::exp2(-8 * (index + 1) / heads);
+            case AlibiSlopes::from_zero: return std::exp2(-8 * index / heads);
             case AlibiSlopes::published: return alibi_slope({}, count, head);
             case AlibiSlopes::reversed: return alibi_slope(plan_.config, count, count - 1 - head);
-            case AlibiSlopes::slow: return std::exp2(-4 * (place + 1) / heads);
+            case AlibiSlopes::slow: return std::exp2(-4 * (index + 1) / heads);
         }
         return 0.0;
     };

@@ -275,10 +275,10 @@ const Candidate::ColumnSums& Candidate::column_sums(const QueryRow& q) {
                over_batch = c_.axis == SoftmaxAxis::batch;
     const std::size_t terms = over_queries ? plan_.rows : over_heads ? plan_.heads : plan_.batch;
     if (columns_.empty()) columns_.resize(plan_.batch * plan_.heads * plan_.rows / terms);
-    const std::size_t place = over_queries ? q.at.batch * plan_.heads + q.at.head
+    const std::size_t index = over_queries ? q.at.batch * plan_.heads + q.at.head
                               : over_heads ? q.at.batch * plan_.rows + q.at.row
                                            : q.at.head * plan_.rows + q.at.row;
-    std::unique_ptr<ColumnSums>& made = columns_[place];
+    std::unique_ptr<ColumnSums>& made = columns_[index];
     if (made) return *made;
     const std::size_t count = plan_.kv_len;
     std::vector<QueryRow> all(terms);

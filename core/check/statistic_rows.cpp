@@ -34,7 +34,7 @@ double distance_of(std::size_t a, std::size_t b) {
 
 }  // namespace
 
-void Candidate::fill_score(ArrayId array, const RowPlace& at) {
+void Candidate::fill_score(ArrayId array, const RowIndex& at) {
     const QueryRow& q = scored(at);
     KeyNumbers taken;
     const KeyNumbers* shown = &q.raw;
@@ -55,7 +55,7 @@ void Candidate::fill_score(ArrayId array, const RowPlace& at) {
     }
 }
 
-void Candidate::fill_mask(ArrayId array, const RowPlace& at) {
+void Candidate::fill_mask(ArrayId array, const RowIndex& at) {
     const QueryRow& q = scored(at);
     const double factor = c_.drops && c_.rescales_dropout ? problem_.kept_weight : 1;
     reset(answer_, plan_.kv_len);
@@ -68,14 +68,14 @@ void Candidate::fill_mask(ArrayId array, const RowPlace& at) {
     }
 }
 
-void Candidate::fill_masked_weight(ArrayId, const RowPlace& at) {
+void Candidate::fill_masked_weight(ArrayId, const RowIndex& at) {
     QueryRow q = scored(at);
     softmax_of_keys(q, nullptr, true);
     mask_weights(q, false);
     answer_ = std::move(q.weight);
 }
 
-void Candidate::fill_weight(ArrayId array, const RowPlace& at) {
+void Candidate::fill_weight(ArrayId array, const RowIndex& at) {
     const bool is_final = array == "attention_weights";
     if (is_final && plan_.shown.averages(array)) return fill_averaged(at);
     const QueryRow& q = weighed(at);
@@ -100,7 +100,7 @@ std::vector<std::size_t> Candidate::averaged_heads() const {
 }
 
 /// The mean over the chosen heads.
-void Candidate::fill_averaged(const RowPlace& at) {
+void Candidate::fill_averaged(const RowIndex& at) {
     const std::vector<std::size_t> heads = averaged_heads();
     reset(answer_, plan_.kv_len);
     for (const std::size_t head : heads) {
@@ -119,7 +119,7 @@ void Candidate::fill_averaged(const RowPlace& at) {
                                                           std::abs(answer_.value[k]);
 }
 
-void Candidate::fill_statistic(ArrayId array, const RowPlace& at) {
+void Candidate::fill_statistic(ArrayId array, const RowIndex& at) {
     const QueryRow& q = weighed(at);
     const std::vector<double>& weight = q.weight.value;
     const std::size_t count = weight.size();
@@ -159,7 +159,7 @@ void Candidate::fill_statistic(ArrayId array, const RowPlace& at) {
 }
 
 /// The indices or the weights of the keys with the largest scores, or the largest score.
-void Candidate::fill_top(ArrayId array, const RowPlace& at) {
+void Candidate::fill_top(ArrayId array, const RowIndex& at) {
     const QueryRow& q = weighed(at);
     const bool is_score = array == "max_score", is_first = is_score || array == "argmax_key",
                lists_keys = array == "argmax_key" || array == "top_keys";
@@ -186,7 +186,7 @@ void Candidate::fill_top(ArrayId array, const RowPlace& at) {
 }
 
 /// The sum or the largest of the weights of each key, over the queries that are computed.
-void Candidate::fill_by_key(ArrayId array, const RowPlace& at) {
+void Candidate::fill_by_key(ArrayId array, const RowIndex& at) {
     const bool adds = array == "key_mass";
     reset(answer_, plan_.kv_len);
     for (std::size_t row = 0; row < plan_.rows; ++row) {

@@ -235,9 +235,9 @@ std::shared_ptr<const BoundedRows> Evaluator::weight(Tensor tensor, const Conven
             for (std::size_t g = 0; g < p.groups; ++g)
                 for (std::size_t o = 0; o < d_out; ++o)
                     for (std::size_t i = 0; i < d_in; ++i) {
-                        const std::size_t place = p.in_out ? o * d_in + i : i * d_out + o;
-                        const std::size_t from_o = p.in_out ? place % d_out : place / d_in;
-                        const std::size_t from_i = p.in_out ? place / d_out : place % d_in;
+                        const std::size_t index = p.in_out ? o * d_in + i : i * d_out + o;
+                        const std::size_t from_o = p.in_out ? index % d_out : index / d_in;
+                        const std::size_t from_i = p.in_out ? index / d_out : index % d_in;
                         rows.value[(g * d_out + o) * d_in + i] =
                             p.weight[(g * d_out + from_o) * d_in + from_i];
                     }
@@ -276,9 +276,9 @@ BoundedRows Evaluator::source(Tensor tensor, const Conventions& c) const {
             for (std::size_t t = 0; t < len; ++t)
                 for (std::size_t h = 0; h < parts; ++h)
                     for (std::size_t i = 0; i < d; ++i) {
-                        const std::size_t place = i * len + t;
+                        const std::size_t index = i * len + t;
                         x.value[(b * len + t) * columns + h * d + i] =
-                            from.value[(b * len + place / d) * columns + h * d + place % d];
+                            from.value[(b * len + index / d) * columns + h * d + index % d];
                     }
     }
     round_rows(c, Rounded::inputs, x);

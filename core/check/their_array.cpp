@@ -15,7 +15,7 @@ namespace {
 
 /// A part of an axis that another program may have as an axis of its own.
 struct LayoutAxis {
-    std::size_t place, step, size;
+    std::size_t axis, step, size;
     std::string_view name;
 };
 
@@ -24,13 +24,12 @@ std::vector<LayoutAxis> axes_of_array(const Plan& plan, ArrayId array, bool spli
     const std::array<std::size_t, 4> sizes = shape_of_all_axes(plan, array);
     const std::array<Axis, 5>& axes = array.row().axes;
     const bool is_turned = plan.is_transposed(array);
-    const auto name = [&](std::size_t place) {
-        const std::size_t in_row = is_turned && (place == 2 || place == 3) ? 5 - place : place;
+    const auto name = [&](std::size_t axis) {
+        const std::size_t in_row = is_turned && (axis == 2 || axis == 3) ? 5 - axis : axis;
         return axis_name(axes[in_row], plan.shown.separate_heads);
     };
     std::vector<LayoutAxis> list;
-    for (std::size_t place = 0; place < 3; ++place)
-        list.push_back({place, 1, sizes[place], name(place)});
+    for (std::size_t axis = 0; axis < 3; ++axis) list.push_back({axis, 1, sizes[axis], name(axis)});
     if (axes[4] != Axis::none) list.push_back({3, plan.d_v, sizes[3] / plan.d_v, name(3)});
     if (axes[4] != Axis::none)
         list.push_back({3, 1, plan.d_v, name(4)});
@@ -72,12 +71,12 @@ Layout layout_of(const std::vector<LayoutAxis>& axes, const std::vector<std::siz
     bool has_rows = false;
     std::size_t stride = 1;
     for (auto at = order.rbegin(); at != order.rend(); ++at) {
-        const LayoutAxis& axis = axes[*at];
-        layout.parts.push_back({axis.place, axis.step, axis.size, stride});
-        stride *= axis.size;
+        const LayoutAxis& part = axes[*at];
+        layout.parts.push_back({part.axis, part.step, part.size, stride});
+        stride *= part.size;
         // In order from the last axis on, so that columns are first as a rule.
-        has_rows = has_rows || axis.place == 2;
-        if (axis.place == 3 && axis.step == 1) layout.is_transposed = has_rows;
+        has_rows = has_rows || part.axis == 2;
+        if (part.axis == 3 && part.step == 1) layout.is_transposed = has_rows;
     }
     std::size_t next = 0;
     for (const std::size_t count : groups) {
@@ -99,15 +98,15 @@ double PrintedDigits::error(double value) const {
 
 std::size_t Layout::offset(const std::array<std::size_t, 4>& index) const {
     std::size_t sum = 0;
-    for (const Part& part : parts) sum += index[part.place] / part.step % part.size * part.stride;
+    for (const Part& part : parts) sum += index[part.axis] / part.step % part.size * part.stride;
     return sum;
 }
 
 std::array<std::size_t, 4> shape_of_all_axes(const Plan& plan, ArrayId array) {
     std::array<std::size_t, 4> shape{};
     const std::array<Axis, 5>& axes = array.row().axes;
-    for (std::size_t place = 0; place < 4; ++place)
-        shape[place] = static_cast<std::size_t>(plan.size_of<std::uint64_t>(axes[place]));
+    for (std::size_t axis = 0; axis < 4; ++axis)
+        shape[axis] = static_cast<std::size_t>(plan.size_of<std::uint64_t>(axes[axis]));
     shape[3] *= static_cast<std::size_t>(plan.size_of<std::uint64_t>(axes[4]));
     if (plan.is_transposed(array)) std::swap(shape[2], shape[3]);
     if (plan.shown.averages(array)) shape[1] = 1;

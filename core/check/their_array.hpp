@@ -44,9 +44,9 @@ struct GivenArray {
 /// One way to read an array's axes.
 struct Layout {
     /// An axis of theirs, or one of several that it merges. Its index is
-    /// index[place] / step % size, where index is that of (batch, heads, rows, columns).
+    /// index[axis] / step % size, where index is that of (batch, heads, rows, columns).
     struct Part {
-        std::size_t place, step, size, stride;
+        std::size_t axis, step, size, stride;
     };
     std::vector<Part> parts;
     /// The names of their axes, "tokens", "heads * d_k"; empty if they are attn's.
@@ -58,7 +58,7 @@ struct Layout {
     std::size_t offset(const std::array<std::size_t, 4>& index) const;
 
     /// Whether the last axis is that of attn's columns, as programs nearly always have it.
-    bool ends_with_columns() const { return !parts.empty() && parts.front().place == 3; }
+    bool ends_with_columns() const { return !parts.empty() && parts.front().axis == 3; }
     /// Common orders are below others.
     int rank() const { return is_transposed ? 2 : ends_with_columns() ? 0 : 1; }
 };

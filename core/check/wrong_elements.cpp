@@ -39,36 +39,36 @@ void Judge::locate(ArrayJudgement& judgement, const GivenArray& given) {
               if (std::isfinite(error) && error > of_item[item].error)
                   of_item[item] = {error, element};
           });
-    WrongElements where;
-    where.of = given.values.size();
-    where.box = empty_box(
+    WrongElements wrong;
+    wrong.of = given.values.size();
+    wrong.box = empty_box(
         given, judgement.axes.empty() ? own_axes(problem_.plan, given.id) : judgement.axes);
     std::size_t votes = 0;  // of the only number that more than half of them can be
     for (std::size_t i = 0; i < is_wrong.size(); ++i) {
         if (is_wrong[i] == 0) continue;
         const double x = given.values[i];
-        ++where.count;
-        where.zeros += x == 0 ? 1U : 0U;
-        where.nan += std::isnan(x) ? 1U : 0U;
-        if (votes == 0) where.common = x;
-        votes = are_same(x, where.common) ? votes + 1 : votes - 1;
+        ++wrong.count;
+        wrong.zeros += x == 0 ? 1U : 0U;
+        wrong.nan += std::isnan(x) ? 1U : 0U;
+        if (votes == 0) wrong.common = x;
+        votes = are_same(x, wrong.common) ? votes + 1 : votes - 1;
         const std::vector<std::size_t> index = index_of(i, given.shape);
         for (std::size_t axis = 0; axis < index.size(); ++axis) {
-            where.box[axis].first = std::min(where.box[axis].first, index[axis]);
-            where.box[axis].last = std::max(where.box[axis].last, index[axis]);
+            wrong.box[axis].first = std::min(wrong.box[axis].first, index[axis]);
+            wrong.box[axis].last = std::max(wrong.box[axis].last, index[axis]);
         }
     }
     for (std::size_t i = 0; i < is_wrong.size(); ++i)
-        where.alike += is_wrong[i] != 0 && are_same(given.values[i], where.common) ? 1U : 0U;
-    if (where.alike < 2 || 2 * where.alike <= where.count) where.alike = 0;
+        wrong.alike += is_wrong[i] != 0 && are_same(given.values[i], wrong.common) ? 1U : 0U;
+    if (wrong.alike < 2 || 2 * wrong.alike <= wrong.count) wrong.alike = 0;
     const Largest* largest = nullptr;
     for (const Largest& one : of_item)
         if (one.error >= 0 && (largest == nullptr || one.error > largest->error)) largest = &one;
     if (largest != nullptr)
-        where.largest = Departure{index_of(largest->element.offset, given.shape),
+        wrong.largest = Departure{index_of(largest->element.offset, given.shape),
                                   largest->element.theirs, largest->element.truth};
     // Each element of an array that is wrong by its noise alone is within its bound.
-    if (where.count != 0) judgement.where = std::move(where);
+    if (wrong.count != 0) judgement.wrong = std::move(wrong);
 }
 
 }  // namespace attn

@@ -124,22 +124,22 @@ bool FusedCall<T>::query_is_in_range(double factor) const {
 }
 
 template <class T>
-std::size_t FusedCall<T>::first_key_row(const TilePlace& place) const {
+std::size_t FusedCall<T>::first_key_row(const TileRows& rows) const {
     const std::size_t kv_heads = call_.key.shape(1), group = grid_.sizes.heads / kv_heads;
-    return (place.batch * kv_heads + place.first_head / group) * grid_.sizes.keys;
+    return (rows.batch * kv_heads + rows.first_head / group) * grid_.sizes.keys;
 }
 
 template <class T>
-void FusedCall<T>::fill_tile(const TilePlace& place, std::size_t i, FusedWorker<T>& worker) const {
+void FusedCall<T>::fill_tile(const TileRows& rows, std::size_t i, FusedWorker<T>& worker) const {
     kernels::Tile<T>& tile = worker.tiles[i];
-    tile.lanes = place.heads * place.queries;
+    tile.lanes = rows.heads * rows.queries;
     tile.kv_len = grid_.sizes.keys;
     tile.d_k = tile.key_stride = d_k();
     tile.d_v = d_v();
     tile.value_stride = call_.value.shape(3);
     tile.by_rows = grid_.by_rows;
-    tile.key = call_.key.data() + first_key_row(place) * d_k();
-    tile.value = call_.value.data() + first_key_row(place) * call_.value.shape(3);
+    tile.key = call_.key.data() + first_key_row(rows) * d_k();
+    tile.value = call_.value.data() + first_key_row(rows) * call_.value.shape(3);
     tile.next_query = tile.next_key = tile.next_value = nullptr;
     tile.next_keys = 0;
     tile.has_sink = !call_.sink.empty() && grid_.splits == 1;
@@ -147,11 +147,11 @@ void FusedCall<T>::fill_tile(const TilePlace& place, std::size_t i, FusedWorker<
     tile.folded_steps = folds_scale_ ? 1 : 0;
 
     TilePlan& plan = worker.plans[i];
-    plan.make(call_.mask, place, call_.first_query, grid_.keys_of(place), entries_.vector_lanes,
+    plan.make(call_.mask, rows, call_.first_query, grid_.keys_of(rows), entries_.vector_lanes,
               grid_.by_rows);
     tile.strips = plan.strips().data();
     tile.strip_count = plan.strips().size();
-    tile.keep = dropout_.keep(place, plan.seen(), worker.keep);
+    tile.keep = dropout_.keep(rows, plan.seen(), worker.keep);
     tile.kept_value = dropout_.template kept_value<T>();
 
     std::vector<kernels::Step<T>>& steps = worker.steps[i];
@@ -162,7 +162,7 @@ void FusedCall<T>::fill_tile(const TilePlace& place, std::size_t i, FusedWorker<
         steps[step].kind = steps_[step].step.kernel;
         steps[step].divisor = static_cast<T>(divisor_);
     }
-    for (std::size_t l = 0; l < kernels::max_lanes; ++l) fill_lane(place, l, tile, steps);
+    for (std::size_t l = 0; l < kernels::max_lanes; ++l) fill_lane(rows, l, tile, steps);
 
     tile.scratch = worker.scratch.data() + tile_scratch() * i;
     tile.weights_buffer = worker.weights.data();
@@ -170,22 +170,22 @@ void FusedCall<T>::fill_tile(const TilePlace& place, std::size_t i, FusedWorker<
 
 /// Lanes past the last row repeat it.
 template <class T>
-void FusedCall<T>::fill_lane(const TilePlace& place, std::size_t l, kernels::Tile<T>& tile,
+void FusedCall<T>::fill_lane(const TileRows& rows, std::size_t l, kernels::Tile<T>& tile,
                              std::vector<kernels::Step<T>>& steps) const {
-    const std::size_t row = std::min(l, tile.lanes - 1), head = place.head(row);
-    const std::size_t query = call_.first_query + place.query(row);
-    tile.query[l] = call_.query.data() + row_of(place, row) * d_k();
-    tile.position[l] = static_cast<std::ptrdiff_t>(query) + call_.offset.of(place.batch);
+    const std::size_t row = std::min(l, tile.lanes - 1), head = rows.head(row);
+    const std::size_t query = call_.first_query + rows.query(row);
+    tile.query[l] = call_.query.data() + row_of(rows, row) * d_k();
+    tile.position[l] = static_cast<std::ptrdiff_t>(query) + call_.offset.of(rows.batch);
     if (tile.has_sink) tile.sink[l] = static_cast<T>(sink_of(call_.sink, head));
     const ScoreRow scores{
-        call_, call_.scale, call_.biases.data(), grid_.sizes.heads, d_k(), place.batch,
+        call_, call_.scale, call_.biases.data(), grid_.sizes.heads, d_k(), rows.batch,
         head,  query,       tile.position[l]};
     for (std::size_t i = 0; i < steps_.size(); ++i) {
         const auto& [step, index] = steps_[i];
         if (step.number != nullptr) steps[i].number[l] = static_cast<T>(step.number(scores));
         if (steps[i].kind != StepKind::bias) continue;
         const Broadcast& bias = call_.biases[index];
-        steps[i].row[l] = biases_[index].data() + bias.row(place.batch, head, query);
+        steps[i].row[l] = biases_[index].data() + bias.row(rows.batch, head, query);
         steps[i].key_step = bias.key_step();
     }
 }
@@ -193,11 +193,10 @@ void FusedCall<T>::fill_lane(const TilePlace& place, std::size_t l, kernels::Til
 template <class T>
 void FusedCall<T>::fill_next(std::size_t next, kernels::Tile<T>& tile) const {
     if (grid_.splits > 1 || next >= grid_.items()) return;
-    const TilePlace place = grid_.place(grid_.tiles_of(next).first);
-    if (place.queries == grid_.lanes)
-        tile.next_query = call_.query.data() + row_of(place, 0) * d_k();
-    tile.next_key = call_.key.data() + first_key_row(place) * d_k();
-    tile.next_value = call_.value.data() + first_key_row(place) * call_.value.shape(3);
+    const TileRows rows = grid_.rows_of(grid_.tiles_of(next).first);
+    if (rows.queries == grid_.lanes) tile.next_query = call_.query.data() + row_of(rows, 0) * d_k();
+    tile.next_key = call_.key.data() + first_key_row(rows) * d_k();
+    tile.next_value = call_.value.data() + first_key_row(rows) * call_.value.shape(3);
     tile.next_keys = std::min(grid_.sizes.keys, kernels::block_keys);
 }
 
@@ -218,11 +217,11 @@ void FusedCall<T>::run(std::size_t first, std::size_t count) {
 template <class T>
 void FusedCall<T>::attend_item(std::size_t item, std::size_t next, FusedWorker<T>& worker) {
     const TileRange range = grid_.tiles_of(item);
-    if (!is_needed(grid_.place(range.first))) return;
+    if (!is_needed(grid_.rows_of(range.first))) return;
     for (std::size_t i = 0; i < range.count; ++i) {
-        const TilePlace place = grid_.place(range.first + i);
-        fill_tile(place, i, worker);
-        set_outputs(place, worker.tiles[i], worker.discarded.data());
+        const TileRows rows = grid_.rows_of(range.first + i);
+        fill_tile(rows, i, worker);
+        set_outputs(rows, worker.tiles[i], worker.discarded.data());
     }
     fill_next(next, worker.tiles[range.count - 1]);
     if (range.count == kernels::max_tiles_per_item)
@@ -230,56 +229,56 @@ void FusedCall<T>::attend_item(std::size_t item, std::size_t next, FusedWorker<T
     else
         for (std::size_t i = 0; i < range.count; ++i) entries_.attend(worker.tiles + i, 1);
     for (std::size_t i = 0; i < range.count; ++i)
-        write_sums(grid_.place(range.first + i), worker.tiles[i]);
+        write_sums(grid_.rows_of(range.first + i), worker.tiles[i]);
 }
 
 template <class T>
-void FusedCall<T>::set_outputs(const TilePlace& place, kernels::Tile<T>& tile, T* discarded) {
+void FusedCall<T>::set_outputs(const TileRows& rows, kernels::Tile<T>& tile, T* discarded) {
     const HeadRows<T>& to = out_.context;
-    set_rows(place, tile, discarded);
+    set_rows(rows, tile, discarded);
     for (std::size_t l = 0; l < tile.lanes; ++l) {
-        const std::size_t row = row_of(place, l);
+        const std::size_t row = row_of(rows, l);
         if (grid_.splits > 1)
-            tile.context[l] = contexts_.data() + (row * grid_.splits + place.split) * d_v();
+            tile.context[l] = contexts_.data() + (row * grid_.splits + rows.split) * d_v();
         else
             tile.context[l] =
-                to.data == nullptr ? discarded : to.at(place.batch, place.head(l), place.query(l));
+                to.data == nullptr ? discarded : to.at(rows.batch, rows.head(l), rows.query(l));
     }
 }
 
 /// The rows of weights and scores. A tile of heads that are not chosen has none; the other heads of
 /// a tile that has some write to `discarded`.
 template <class T>
-void FusedCall<T>::set_rows(const TilePlace& place, kernels::Tile<T>& tile, T* discarded) {
+void FusedCall<T>::set_rows(const TileRows& rows, kernels::Tile<T>& tile, T* discarded) {
     tile.weights[0] = tile.scores[0] = nullptr;
-    if (!has_chosen(place)) return;
-    const auto row_in = [&](T* rows, std::size_t l) {
-        if (!is_chosen(place.head(l))) return discarded;
+    if (!has_chosen(rows)) return;
+    const auto row_in = [&](T* out, std::size_t l) {
+        if (!is_chosen(rows.head(l))) return discarded;
         const std::size_t row =
             slots_.empty()
-                ? row_of(place, l)
-                : (place.batch * out_.heads->size() + slots_[place.head(l)]) * grid_.sizes.queries +
-                      place.query(l);
-        return rows + (row - out_.first_row) * grid_.sizes.keys;
+                ? row_of(rows, l)
+                : (rows.batch * out_.heads->size() + slots_[rows.head(l)]) * grid_.sizes.queries +
+                      rows.query(l);
+        return out + (row - out_.first_row) * grid_.sizes.keys;
     };
     for (std::size_t l = 0; l < tile.lanes; ++l) {
         if (out_.weights != nullptr) tile.weights[l] = row_in(out_.weights, l);
-        if (out_.scores != nullptr && place.split == 0) tile.scores[l] = row_in(out_.scores, l);
+        if (out_.scores != nullptr && rows.split == 0) tile.scores[l] = row_in(out_.scores, l);
     }
 }
 
 template <class T>
-bool FusedCall<T>::has_chosen(const TilePlace& place) const {
-    for (std::size_t h = 0; h < place.heads; ++h)
-        if (is_chosen(place.first_head + h)) return true;
+bool FusedCall<T>::has_chosen(const TileRows& rows) const {
+    for (std::size_t h = 0; h < rows.heads; ++h)
+        if (is_chosen(rows.first_head + h)) return true;
     return false;
 }
 
 /// Whether a tile, or the tiles of its item, which have its heads, write anything.
 template <class T>
-bool FusedCall<T>::is_needed(const TilePlace& place) const {
+bool FusedCall<T>::is_needed(const TileRows& rows) const {
     return out_.context.data != nullptr || out_.logsumexp != nullptr ||
-           out_.wide_logsumexp != nullptr || has_chosen(place);
+           out_.wide_logsumexp != nullptr || has_chosen(rows);
 }
 
 /// A head that is chosen again is a copy.
@@ -302,9 +301,9 @@ void FusedCall<T>::finish() {
 }
 
 template <class T>
-void FusedCall<T>::write_sums(const TilePlace& place, const kernels::Tile<T>& tile) {
+void FusedCall<T>::write_sums(const TileRows& rows, const kernels::Tile<T>& tile) {
     for (std::size_t l = 0; l < tile.lanes; ++l) {
-        const std::size_t row = row_of(place, l), split = row * grid_.splits + place.split;
+        const std::size_t row = row_of(rows, l), split = row * grid_.splits + rows.split;
         if (grid_.splits > 1) {
             shifts_.data()[split] = tile.shift[l];
             sums_.data()[split] = tile.sum[l];

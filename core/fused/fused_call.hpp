@@ -44,12 +44,12 @@ public:
     const TileGrid& grid() const { return grid_; }
 
     /// Fills the i-th tile of a worker, but for its outputs.
-    void fill_tile(const TilePlace& place, std::size_t i, FusedWorker<T>& worker) const;
+    void fill_tile(const TileRows& rows, std::size_t i, FusedWorker<T>& worker) const;
 
     /// The row of (batch, heads, q_len) that a tile's lane works on.
-    std::size_t row_of(const TilePlace& place, std::size_t lane) const {
-        return (place.batch * grid_.sizes.heads + place.head(lane)) * grid_.sizes.queries +
-               place.query(lane);
+    std::size_t row_of(const TileRows& rows, std::size_t lane) const {
+        return (rows.batch * grid_.sizes.heads + rows.head(lane)) * grid_.sizes.queries +
+               rows.query(lane);
     }
 
 private:
@@ -68,23 +68,23 @@ private:
     void allocate_splits();
     bool query_is_in_range(double factor) const;
 
-    void fill_lane(const TilePlace& place, std::size_t l, kernels::Tile<T>& tile,
+    void fill_lane(const TileRows& rows, std::size_t l, kernels::Tile<T>& tile,
                    std::vector<kernels::Step<T>>& steps) const;
     /// The start of the next item, to prefetch.
     void fill_next(std::size_t next, kernels::Tile<T>& tile) const;
     /// The first row of a tile's keys and values, in rows of (batch, heads, kv_len).
-    std::size_t first_key_row(const TilePlace& place) const;
+    std::size_t first_key_row(const TileRows& rows) const;
 
     void merge_splits();
     /// `next`: the item that this worker probably gets next.
     void attend_item(std::size_t item, std::size_t next, FusedWorker<T>& worker);
-    void set_outputs(const TilePlace& place, kernels::Tile<T>& tile, T* discarded);
-    void set_rows(const TilePlace& place, kernels::Tile<T>& tile, T* discarded);
+    void set_outputs(const TileRows& rows, kernels::Tile<T>& tile, T* discarded);
+    void set_rows(const TileRows& rows, kernels::Tile<T>& tile, T* discarded);
     bool is_chosen(std::size_t head) const { return slots_.empty() || slots_[head] != not_chosen; }
-    bool has_chosen(const TilePlace& place) const;
-    bool is_needed(const TilePlace& place) const;
+    bool has_chosen(const TileRows& rows) const;
+    bool is_needed(const TileRows& rows) const;
     void repeat_heads();
-    void write_sums(const TilePlace& place, const kernels::Tile<T>& tile);
+    void write_sums(const TileRows& rows, const kernels::Tile<T>& tile);
     void set_logsumexp(std::size_t row, const RowSum& sum);
 
     const kernels::Entries<T>& entries_;

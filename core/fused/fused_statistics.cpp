@@ -104,17 +104,17 @@ private:
     void run_tiles(std::size_t first, std::size_t count, std::size_t matrix, Worker& worker) {
         kernels::Tile<T>* const tiles = worker.fused.tiles;
         for (std::size_t i = 0; i < count; ++i)
-            fused_.fill_tile(grid_.place(first + i), i, worker.fused);
+            fused_.fill_tile(grid_.rows_of(first + i), i, worker.fused);
         if (!arrays_.per_row()) sum_rows(count, worker);
         for (std::size_t i = 0; i < count; ++i) {
-            const TilePlace place = grid_.place(first + i);
+            const TileRows of_tile = grid_.rows_of(first + i);
             RowSums* const rows = worker.rows[i];
             if (arrays_.per_row()) total_rows(tiles[i], rows, worker);
             for (std::size_t l = 0; l < tiles[i].lanes; ++l) {
                 if ((tiles[i].out_of_range >> l & 1) != 0) rows[l] = plain_row(tiles[i], l, worker);
                 rows[l].finish(tiles[i].has_sink ? std::optional<double>(tiles[i].sink[l])
                                                  : std::nullopt);
-                arrays_.set_row(matrix * grid_.sizes.queries + place.query(l), rows[l],
+                arrays_.set_row(matrix * grid_.sizes.queries + of_tile.query(l), rows[l],
                                 worker.top.sorted(l));
             }
         }

@@ -58,7 +58,7 @@ public:
 
 private:
     /// Neighbouring columns of one projection, over all its groups and heads.
-    struct PanelPlace {
+    struct PanelColumns {
         const ProjectionTo<T>* to;
         std::size_t first, columns;
     };
@@ -126,7 +126,7 @@ private:
     const Tensor3<T>& x_;
     std::size_t d_in_, rows_;  // rows that one piece of work multiplies
     ThreadPool& workers_;
-    std::vector<PanelPlace> panels_;
+    std::vector<PanelColumns> panels_;
     AlignedArray<T> packed_;
     AlignedArray<T> buffers_;  // (slot, rows_, lanes), for panels that lie in several heads
 };

@@ -48,7 +48,7 @@ private:
 
     std::size_t row_before(std::size_t tile) const {
         const TileGrid& grid = fused_.grid();
-        if (tile < grid.tiles()) return fused_.row_of(grid.place(tile), 0);
+        if (tile < grid.tiles()) return fused_.row_of(grid.rows_of(tile), 0);
         return grid.sizes.batch * grid.sizes.heads * grid.sizes.queries;
     }
 

@@ -15,11 +15,11 @@ TileDropout::TileDropout(const Dropout& dropout, const TileSizes& sizes, std::si
         streams_.emplace_back(dropout.p, dropout.stream, generator, draws);
 }
 
-std::uint64_t TileDropout::drawn_rows_before(const TilePlace& place) const {
-    std::uint64_t matrix = dropout_.head_by_head ? place.first_head * sizes_.batch + place.batch
-                                                 : place.batch * sizes_.heads + place.first_head;
-    if (streams_.size() > 1) matrix = place.batch;
-    return matrix * dropout_.q_len + first_query_ + place.first_query;
+std::uint64_t TileDropout::drawn_rows_before(const TileRows& rows) const {
+    std::uint64_t matrix = dropout_.head_by_head ? rows.first_head * sizes_.batch + rows.batch
+                                                 : rows.batch * sizes_.heads + rows.first_head;
+    if (streams_.size() > 1) matrix = rows.batch;
+    return matrix * dropout_.q_len + first_query_ + rows.first_query;
 }
 
 void TileDropout::reserve(TileKeep& buffer) const {
@@ -39,21 +39,21 @@ std::vector<std::size_t> TileDropout::runs(std::size_t tiles, std::size_t thread
     return ends;
 }
 
-const std::uint64_t* TileDropout::keep(const TilePlace& place, KeyRange seen,
+const std::uint64_t* TileDropout::keep(const TileRows& rows, KeyRange seen,
                                        TileKeep& buffer) const {
     if (!drops()) return nullptr;
     if (streams_.empty()) return buffer.keys.data();  // zeros
     const std::size_t first_word = seen.first / 64, end_word = (seen.end + 63) / 64;
     const std::size_t first = 64 * first_word, count = std::min(64 * end_word, sizes_.keys) - first;
     const std::size_t columns = dropout_.columns(sizes_.keys);
-    const std::uint64_t decisions = drawn_rows_before(place) * columns + dropout_.first_key + first;
-    const std::size_t head = streams_.size() > 1 ? place.first_head : 0;
+    const std::uint64_t decisions = drawn_rows_before(rows) * columns + dropout_.first_key + first;
+    const std::size_t head = streams_.size() > 1 ? rows.first_head : 0;
     if (!buffer.stream || buffer.first_head != head || buffer.decisions > decisions) {
         buffer.stream = streams_[head];
         buffer.first_head = head;
         buffer.decisions = 0;
     }
-    for (std::size_t row = 0; row < place.queries; ++row) {
+    for (std::size_t row = 0; row < rows.queries; ++row) {
         const std::uint64_t wanted = decisions + row * columns;
         buffer.stream->skip(wanted - buffer.decisions);
         buffer.stream->next(buffer.rows.data() + row * words() + first_word, count);
@@ -62,7 +62,7 @@ const std::uint64_t* TileDropout::keep(const TilePlace& place, KeyRange seen,
     for (std::size_t w = first_word; w < end_word; ++w) {
         std::uint64_t* block = buffer.keys.data() + w * 64;
         for (std::size_t row = 0; row < 64; ++row)
-            block[row] = row < place.queries ? buffer.rows.data()[row * words() + w] : 0;
+            block[row] = row < rows.queries ? buffer.rows.data()[row * words() + w] : 0;
         transpose_bits(block);
     }
     return buffer.keys.data();

@@ -74,7 +74,7 @@ public:
     std::vector<std::size_t> runs(std::size_t tiles, std::size_t threads) const;
 
     /// Bit l of word k: lane l keeps key k, one of `seen`. Null if nothing is dropped.
-    const std::uint64_t* keep(const TilePlace& place, KeyRange seen, TileKeep& buffer) const;
+    const std::uint64_t* keep(const TileRows& rows, KeyRange seen, TileKeep& buffer) const;
 
     /// The factor of kept weights: PyTorch divides ones by 1 - p in T.
     template <class T>
@@ -86,7 +86,7 @@ public:
 private:
     bool drops() const { return dropout_.p != 0; }
     std::size_t words() const { return (sizes_.keys + 63) / 64; }
-    std::uint64_t drawn_rows_before(const TilePlace& place) const;
+    std::uint64_t drawn_rows_before(const TileRows& rows) const;
 
     const Dropout& dropout_;
     TileSizes sizes_;

@@ -13,7 +13,7 @@ TileRange TileGrid::tiles_of(std::size_t item) const {
             std::min(tiles_per_item, query_blocks() * splits - of_head)};
 }
 
-TilePlace TileGrid::place(std::size_t tile) const {
+TileRows TileGrid::rows_of(std::size_t tile) const {
     const std::size_t split = tile % splits;
     std::size_t rest = tile / splits;
     const std::size_t block = rest % query_blocks();
@@ -30,8 +30,8 @@ TilePlace TileGrid::place(std::size_t tile) const {
             split};
 }
 
-KeyRange TileGrid::keys_of(const TilePlace& place) const {
-    const std::size_t first = place.split * keys_per_tile();
+KeyRange TileGrid::keys_of(const TileRows& rows) const {
+    const std::size_t first = rows.split * keys_per_tile();
     return {first, std::min(first + keys_per_tile(), sizes.keys)};
 }
 
@@ -42,12 +42,12 @@ void TilePlan::reserve(const Mask& mask, std::size_t keys, std::size_t vector_la
     if (has_rules) seen_.reserve(keys);
 }
 
-void TilePlan::make(const Mask& mask, const TilePlace& place, std::size_t first_query,
-                    KeyRange keys, std::size_t vector_lanes, bool by_rows) {
-    const std::size_t lanes = place.heads * place.queries;
+void TilePlan::make(const Mask& mask, const TileRows& rows, std::size_t first_query, KeyRange keys,
+                    std::size_t vector_lanes, bool by_rows) {
+    const std::size_t lanes = rows.heads * rows.queries;
     reserve(mask, keys.end - keys.first, vector_lanes, by_rows);
     first_key_ = keys.first;
-    first_index_ = first_query + place.first_query;
+    first_index_ = first_query + rows.first_query;
     vector_lanes_ = vector_lanes;
     by_rows_ = by_rows;
     vectors_ = (lanes + vector_lanes - 1) / vector_lanes;
@@ -55,25 +55,25 @@ void TilePlan::make(const Mask& mask, const TilePlace& place, std::size_t first_
     count_ = 0;
 
     KeyRange hull{keys.end, keys.first};
-    for (std::size_t h = 0; h < place.heads; ++h) {
-        const KeyRange range = mask.range({place.batch, place.first_head + h, first_index_,
-                                           place.queries, keys.first, keys.end - keys.first});
+    for (std::size_t h = 0; h < rows.heads; ++h) {
+        const KeyRange range = mask.range({rows.batch, rows.first_head + h, first_index_,
+                                           rows.queries, keys.first, keys.end - keys.first});
         if (range.first == range.end) continue;
         hull.first = std::min(hull.first, range.first);
         hull.end = std::max(hull.end, range.end);
     }
     for (std::size_t first = hull.first; first < hull.end;) {
         const std::size_t end = std::min((first / block_keys + 1) * block_keys, hull.end);
-        add_block(mask, place,
-                  {place.batch, place.first_head, first_index_, place.queries, first, end - first});
+        add_block(mask, rows,
+                  {rows.batch, rows.first_head, first_index_, rows.queries, first, end - first});
         first = end;
     }
 }
 
-void TilePlan::add_block(const Mask& mask, const TilePlace& place, Block block) {
+void TilePlan::add_block(const Mask& mask, const TileRows& rows, Block block) {
     bool all = true, none = true;
-    for (std::size_t h = 0; h < place.heads; ++h) {
-        block.head = place.first_head + h;
+    for (std::size_t h = 0; h < rows.heads; ++h) {
+        block.head = rows.first_head + h;
         const Coverage cover = mask.cover(block);
         all = all && cover == Coverage::all;
         none = none && cover == Coverage::none;
@@ -85,9 +85,9 @@ void TilePlan::add_block(const Mask& mask, const TilePlace& place, Block block) 
     if (all) return add_whole(nullptr);
     std::uint64_t* seen = seen_.data() + (block.first_key - first_key_);
     std::fill_n(seen, block.keys, lanes_);
-    for (std::size_t h = 0; h < place.heads; ++h) {
-        block.head = place.first_head + h;
-        mask.block_unseen(block, h * place.queries, seen);
+    for (std::size_t h = 0; h < rows.heads; ++h) {
+        block.head = rows.first_head + h;
+        mask.block_unseen(block, h * rows.queries, seen);
     }
     if (by_rows_) return add_whole(seen);
     cut_block(block);

@@ -17,7 +17,7 @@ struct TileSizes {
 };
 
 /// Rows of one tile: `queries` of each of some heads that share their keys, head by head.
-struct TilePlace {
+struct TileRows {
     std::size_t batch, first_head, heads, first_query, queries;
     std::size_t split;  ///< of the keys
 
@@ -59,11 +59,11 @@ struct TileGrid {
     TileRange tiles_of(std::size_t item) const;
     /// Unless rows must be in order, the last queries of a head come first: with a causal mask they
     /// attend to the most keys, and large tiles at the end would leave threads idle.
-    TilePlace place(std::size_t tile) const;
+    TileRows rows_of(std::size_t tile) const;
 
     /// The most keys of a tile, and those of this one.
     std::size_t keys_per_tile() const { return splits == 1 ? sizes.keys : split_keys; }
-    KeyRange keys_of(const TilePlace& place) const;
+    KeyRange keys_of(const TileRows& rows) const;
 
 private:
     std::size_t queries_per_tile() const { return lanes / heads_per_tile; }
@@ -82,7 +82,7 @@ public:
     /// `first_query` is the index that the mask gives to query row 0; `keys` starts at a multiple
     /// of block_keys. `by_rows`: blocks are not divided, so that sums along a row do not depend on
     /// the size of a vector.
-    void make(const Mask& mask, const TilePlace& place, std::size_t first_query, KeyRange keys,
+    void make(const Mask& mask, const TileRows& rows, std::size_t first_query, KeyRange keys,
               std::size_t vector_lanes, bool by_rows);
 
     /// Allocates what `make` needs for so many keys.
@@ -98,7 +98,7 @@ public:
     }
 
 private:
-    void add_block(const Mask& mask, const TilePlace& place, Block block);
+    void add_block(const Mask& mask, const TileRows& rows, Block block);
     void cut_block(const Block& block);
     void add_strip(const kernels::Strip& strip, bool may_join);
 

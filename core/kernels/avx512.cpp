@@ -20,9 +20,9 @@ struct Words : PlainWords<Vector> {
         return Vector(_mm512_mask_xor_epi32(if_even, is_odd, if_even, matrix));
     }
     static Vector even(Vector a, Vector b) {
-        const __m512i places =
+        const __m512i indices =
             _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
-        return Vector(_mm512_permutex2var_epi32(__m512i(a), places, __m512i(b)));
+        return Vector(_mm512_permutex2var_epi32(__m512i(a), indices, __m512i(b)));
     }
     static Vector last_three(Vector a, Vector b) {
         return Vector(_mm512_alignr_epi32(__m512i(b), __m512i(a), 13));

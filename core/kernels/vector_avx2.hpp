@@ -81,8 +81,8 @@ struct Float {
 
 private:
     static __m256i first(std::size_t count) {
-        const __m256i place = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
-        return _mm256_cmpgt_epi32(_mm256_set1_epi32(static_cast<int>(count)), place);
+        const __m256i index = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
+        return _mm256_cmpgt_epi32(_mm256_set1_epi32(static_cast<int>(count)), index);
     }
     /// The low bits hold 8 (e + 127).
     static __m256i biased(Float e) {
@@ -153,8 +153,8 @@ struct Double {
 
 private:
     static __m256i first(std::size_t count) {
-        const __m256i place = _mm256_setr_epi64x(0, 1, 2, 3);
-        return _mm256_cmpgt_epi64(_mm256_set1_epi64x(static_cast<long long>(count)), place);
+        const __m256i index = _mm256_setr_epi64x(0, 1, 2, 3);
+        return _mm256_cmpgt_epi64(_mm256_set1_epi64x(static_cast<long long>(count)), index);
     }
 };
 

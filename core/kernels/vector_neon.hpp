@@ -48,9 +48,9 @@ struct Float {
                                      vreinterpretq_u8_f32(vld1q_f32(powers_of_eighths + 4))}};
         // Element i's bytes are 4 i to 4 i + 3.
         const uint32x4_t element = vandq_u32(vreinterpretq_u32_f32(rounded.v), vdupq_n_u32(7));
-        const uint32x4_t places =
+        const uint32x4_t indices =
             vmlaq_u32(vdupq_n_u32(0x03020100), element, vdupq_n_u32(0x04040404));
-        return {vreinterpretq_f32_u8(vqtbl2q_u8(bytes, vreinterpretq_u8_u32(places)))};
+        return {vreinterpretq_f32_u8(vqtbl2q_u8(bytes, vreinterpretq_u8_u32(indices)))};
     }
     static Float scale(Float a, Float e) {
         const uint32x4_t power = vshlq_n_u32(vshrq_n_u32(biased(e), 3), 23);

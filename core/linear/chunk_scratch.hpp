@@ -144,7 +144,7 @@ struct ChunkScratch {
     T *state = nullptr, *update = nullptr;  ///< (d_k, d_v) and (d_v), step by step
 };
 
-/// Sizes of a call, and the places that follow from them.
+/// Sizes of a call, and the offsets that follow from them.
 template <class T>
 struct ChunkLayout {
     const kernels::Entries<T>& entries;

@@ -68,8 +68,8 @@ double activate(const FeedForward& part, double x) {
 }
 
 /// Where the gate and the up part of a column are in a row of both.
-struct Places {
-    Places(FeedForward::Joined joined, std::size_t width) {
+struct JoinedColumns {
+    JoinedColumns(FeedForward::Joined joined, std::size_t width) {
         switch (joined) {
             case FeedForward::Joined::gate_first: first_up = width; break;
             case FeedForward::Joined::up_first: first_gate = width; break;
@@ -130,7 +130,7 @@ States run_feed_forward(const Compute& compute, const FeedForward& part, const S
                     "expected equal widths");
     if (part.is_sparse) make_sparse(part.sparsity_z, gate);
     const std::size_t rows = x.rows(), all = up.columns(), width = all / (is_joined ? 2 : 1);
-    const Places at(part.joined, width);
+    const JoinedColumns at(part.joined, width);
     States inner = is_joined ? States(x.dtype(), 1, rows, width) : States();
     States& result = is_joined ? inner : up;
     const auto run_row = [&]<class T>(std::size_t row, T* out, const T* ups, const T* gates) {

@@ -98,18 +98,18 @@ States expand(const Connected& from, const States& x, const States& y) {
     return out;
 }
 
-/// x after the rows that the cache has at `place`; all of them are kept there.
-States with_past(BlockRun& run, std::size_t place, States x) {
+/// x after the rows that the cache has at `index`; all of them are kept there.
+States with_past(BlockRun& run, std::size_t index, States x) {
     if (run.cache == nullptr) return x;
     std::vector<States>& kept = run.cache->last_rows;
-    if (kept.size() <= place) kept.resize(place + 1);
-    return kept[place] = joined(1, kept[place], x);
+    if (kept.size() <= index) kept.resize(index + 1);
+    return kept[index] = joined(1, kept[index], x);
 }
 
 /// The compressed keys of all tokens so far, (1, keys, width).
-States compress(BlockRun& run, const Compressor& part, const States& x, std::size_t place) {
-    const States values = with_past(run, place, apply(run.compute, part.value, x)),
-                 gates = with_past(run, place + 1, apply(run.compute, part.gate, x));
+States compress(BlockRun& run, const Compressor& part, const States& x, std::size_t index) {
+    const States values = with_past(run, index, apply(run.compute, part.value, x)),
+                 gates = with_past(run, index + 1, apply(run.compute, part.gate, x));
     const std::size_t keys = values.rows() / part.rate, columns = values.columns(), d = part.width;
     States out(x.dtype(), 1, keys, d);
     const auto compressed = [&](std::size_t key, std::size_t i) {

@@ -28,7 +28,7 @@ public:
     virtual const double* in_place(double) const { return nullptr; }
 
     /// The file and the tensor, for errors; empty if it was computed.
-    virtual std::string place() const { return {}; }
+    virtual std::string location() const { return {}; }
 
     std::size_t size() const {
         std::size_t size = 1;

@@ -16,8 +16,8 @@ std::vector<T> row_of(const Parameter& parameter, std::size_t first, std::size_t
 }
 
 [[noreturn]] void fail_size(const Parameter& tensor, std::size_t size, std::size_t width) {
-    const std::string place = tensor->place();
-    throw Error(ErrorKind::input, place.empty() ? "model" : place, "takes rows of ", size,
+    const std::string location = tensor->location();
+    throw Error(ErrorKind::input, location.empty() ? "model" : location, "takes rows of ", size,
                 " numbers; expected ", width, ", the width of its input");
 }
 

@@ -63,8 +63,8 @@ Array<double> bias_of_positions(const Compute& compute, const RelativePositions&
     const std::vector<std::size_t>& shape = p.table->shape();
     if (shape.size() != 2 || p.largest == 0 || p.centre < p.largest ||
         shape[0] != p.centre + p.largest)
-        throw Error(ErrorKind::input, p.table->place(), "shape ", shape_text(shape), "; expected ",
-                    p.centre + p.largest,
+        throw Error(ErrorKind::input, p.table->location(), "shape ", shape_text(shape),
+                    "; expected ", p.centre + p.largest,
                     " rows, by max_relative_positions, position_buckets or "
                     "max_position_embeddings in the model's config.json");
     const std::size_t heads = query.depth(), q_len = query.rows(), kv_len = key.rows(),
@@ -223,10 +223,10 @@ std::vector<std::size_t> indices_of_largest(const std::vector<double>& scores, s
         std::partial_sort(all.begin(), end, all.end(), is_before);
     else if (chosen != 0)
         std::nth_element(all.begin(), end - 1, all.end(), is_before);
-    std::vector<std::size_t> places;
+    std::vector<std::size_t> indices;
     for (auto it = all.begin(); it != end; ++it)
-        if (it->first != never) places.push_back(it->second);
-    return places;
+        if (it->first != never) indices.push_back(it->second);
+    return indices;
 }
 
 std::size_t DistanceBuckets::of(std::size_t query, std::size_t key) const {

@@ -100,7 +100,7 @@ auto numbers_of(First& first, Others&... others) {
     };
 }
 
-/// x = f(x), or f(x, its place), in double and rounded once. One operation of two floats is then
+/// x = f(x), or f(x, its index), in double and rounded once. One operation of two floats is then
 /// what it is in float.
 template <class Function>
 void map(States& x, const Function& f) {

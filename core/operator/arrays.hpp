@@ -195,7 +195,7 @@ inline constexpr std::span<const ArrayRow> emitted_arrays = all_arrays.first(
     std::ranges::find(all_arrays, From::trace, &ArrayRow::from) - all_arrays.begin());
 
 /// The index of the row of this name; all_arrays.size() if there is none.
-constexpr std::size_t place_of_array(std::string_view name) {
+constexpr std::size_t index_of_array(std::string_view name) {
     return static_cast<std::size_t>(std::ranges::find(all_arrays, name, &ArrayRow::name) -
                                     all_arrays.begin());
 }
@@ -204,8 +204,8 @@ constexpr std::size_t place_of_array(std::string_view name) {
 struct ArrayId {
     std::size_t index;
 
-    constexpr explicit ArrayId(std::size_t place) : index(place) {}
-    consteval ArrayId(const char* name) : index(place_of_array(name)) {
+    constexpr explicit ArrayId(std::size_t i) : index(i) {}
+    consteval ArrayId(const char* name) : index(index_of_array(name)) {
         if (index == all_arrays.size()) throw std::logic_error("no such array");
     }
 
@@ -216,8 +216,8 @@ struct ArrayId {
 /// The row of this name among `rows`, a prefix of `all_arrays`; or nothing.
 constexpr std::optional<ArrayId> find_array(std::string_view name,
                                             std::span<const ArrayRow> rows = emitted_arrays) {
-    const std::size_t place = place_of_array(name);
-    return place < rows.size() ? std::optional(ArrayId(place)) : std::nullopt;
+    const std::size_t index = index_of_array(name);
+    return index < rows.size() ? std::optional(ArrayId(index)) : std::nullopt;
 }
 
 inline std::vector<std::string> names_of_arrays() {
@@ -246,8 +246,8 @@ public:
     template <class IsMember>
     static constexpr ArraySet of(IsMember is_member) {
         ArraySet set;
-        for (std::size_t place = 0; place < all_arrays.size(); ++place)
-            if (is_member(all_arrays[place])) set.add(ArrayId(place));
+        for (std::size_t index = 0; index < all_arrays.size(); ++index)
+            if (is_member(all_arrays[index])) set.add(ArrayId(index));
         return set;
     }
 
@@ -268,8 +268,8 @@ public:
     /// Calls `use` for each, in the order of computation.
     template <class Use>
     void for_each(Use use) const {
-        for (std::size_t place = 0; place < all_arrays.size(); ++place)
-            if (has(ArrayId(place))) use(ArrayId(place));
+        for (std::size_t index = 0; index < all_arrays.size(); ++index)
+            if (has(ArrayId(index))) use(ArrayId(index));
     }
 
 private:
@@ -324,9 +324,9 @@ struct ShownAxes {
 
     bool averages(ArrayId array) const { return average_heads && array == "attention_weights"; }
 
-    /// Whether the axis in place `place` of the array's row is one that the answer shows.
-    bool shows(ArrayId array, std::size_t place) const {
-        switch (array.row().axes[place]) {
+    /// Whether the answer shows axis `axis` of the array's row.
+    bool shows(ArrayId array, std::size_t axis) const {
+        switch (array.row().axes[axis]) {
             case Axis::none: return false;
             case Axis::batch: return batched;
             case Axis::heads: return with_heads && !averages(array);
@@ -342,9 +342,9 @@ struct ShownAxes {
     std::vector<std::string_view> names(ArrayId array) const {
         std::vector<std::string_view> names;
         names.reserve(array.row().axes.size());
-        for (std::size_t place = 0; place < array.row().axes.size(); ++place)
-            if (shows(array, place))
-                names.push_back(axis_name(array.row().axes[place], separate_heads));
+        for (std::size_t axis = 0; axis < array.row().axes.size(); ++axis)
+            if (shows(array, axis))
+                names.push_back(axis_name(array.row().axes[axis], separate_heads));
         return names;
     }
 };

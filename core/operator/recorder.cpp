@@ -23,8 +23,8 @@ std::vector<std::size_t> Recorder::shape_shown(ArrayId array,
                                                std::span<const std::size_t> shape) const {
     std::vector<std::size_t> sizes;
     sizes.reserve(shape.size());
-    for (std::size_t place = 0; place < shape.size(); ++place)
-        if (shown_.shows(array, place)) sizes.push_back(shape[place]);
+    for (std::size_t axis = 0; axis < shape.size(); ++axis)
+        if (shown_.shows(array, axis)) sizes.push_back(shape[axis]);
     return sizes;
 }
 

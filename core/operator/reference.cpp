@@ -178,7 +178,7 @@ void keep_rules(const AttentionCall<T>& call, const Tensor4<T>& scores, Recorder
             });
     for (std::size_t i = 0; i < std::min(call.biases.size(), std::size(allowed_by_biases)); ++i)
         record(allowed_by_biases[i],
-               [&](auto... place) { return !blocks(call.biases[i].at(place...)); });
+               [&](auto... index) { return !blocks(call.biases[i].at(index...)); });
 }
 
 /// The notebooks' first way to mask: softmax over all keys, times the mask, rows divided by their

@@ -180,9 +180,9 @@ std::span<const Backend> backends() {
     return rows;
 }
 
-std::string_view backend_name(std::size_t place) {
-    if (place == 0) return "auto";
-    return place <= backends().size() ? backends()[place - 1].name : std::string_view();
+std::string_view backend_name(std::size_t index) {
+    if (index == 0) return "auto";
+    return index <= backends().size() ? backends()[index - 1].name : std::string_view();
 }
 
 const Backend& choose_backend(std::string_view name, const Plan& plan) {

@@ -65,7 +65,7 @@ void copy_heads(const T* from, const std::array<std::size_t, 4>& shape, const He
 }
 
 /// The values of the setting `kernel`: auto, then every backend's name; empty after the last.
-std::string_view backend_name(std::size_t place);
+std::string_view backend_name(std::size_t index);
 
 /// The named backend. `auto` selects the fastest that the processor supports. It selects the
 /// reference if the work is small, since its digits are PyTorch's, or if a step is emitted that

@@ -40,14 +40,15 @@ Share share_of(const Plan& plan, std::size_t rank, std::size_t ranks) {
     share.ring_size = ranks / batch_parts / head_parts;
     // NOLINTNEXTLINE(clang-analyzer-core.*): the common divisors divide ranks, which is not 0
     share.ring = rank / share.ring_size;
-    share.place = rank % share.ring_size;
+    share.ring_rank = rank % share.ring_size;
     share.batches = part_of(plan.batch, share.ring / head_parts, batch_parts);
     share.heads = part_of(plan.heads, share.ring % head_parts, head_parts);
     share.kv_heads = part_of(plan.kv_heads, share.ring % head_parts, head_parts);
     return share;
 }
 
-std::array<IndexRange, 2> chunks_of(std::size_t length, std::size_t place, std::size_t ring_size) {
+std::array<IndexRange, 2> chunks_of(std::size_t length, std::size_t ring_rank,
+                                    std::size_t ring_size) {
     const std::size_t chunks = 2 * ring_size;
     // The first chunks have one row more if the rows cannot be divided equally.
     const auto first_of = [&](std::size_t chunk) {
@@ -56,7 +57,7 @@ std::array<IndexRange, 2> chunks_of(std::size_t length, std::size_t place, std::
     const auto chunk_at = [&](std::size_t chunk) {
         return IndexRange{first_of(chunk), first_of(chunk + 1) - first_of(chunk)};
     };
-    return {chunk_at(place), chunk_at(chunks - 1 - place)};
+    return {chunk_at(ring_rank), chunk_at(chunks - 1 - ring_rank)};
 }
 
 }  // namespace attn

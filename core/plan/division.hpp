@@ -19,7 +19,7 @@ struct Share {
     IndexRange batches, heads, kv_heads;
     std::size_t head_parts = 1;  ///< that heads are divided into
     std::size_t ring = 0;        ///< which ring
-    std::size_t place = 0;       ///< in the ring
+    std::size_t ring_rank = 0;   ///< in the ring
     std::size_t ring_size = 1;   ///< 1: nothing travels
 };
 
@@ -30,11 +30,12 @@ struct Share {
 /// do, or if the columns of the result concatenate them.
 Share share_of(const Plan& plan, std::size_t rank, std::size_t ranks);
 
-/// Rows of a sequence of `length` rows that the process at `place` has: of twice as many chunks as
-/// processes, the one at `place` and the one as far from the end. Under a causal mask, early
+/// Rows of a sequence of `length` rows that the process `ring_rank` has: of twice as many chunks as
+/// processes, the one of this index and the one as far from the end. Under a causal mask, early
 /// queries have few keys and late ones many; each process then has as much work as the others, with
 /// the keys of every other process too. Source: Brandon et al. 2023, arXiv 2311.09431, section 3,
 /// which divides single tokens for the same reason.
-std::array<IndexRange, 2> chunks_of(std::size_t length, std::size_t place, std::size_t ring_size);
+std::array<IndexRange, 2> chunks_of(std::size_t length, std::size_t ring_rank,
+                                    std::size_t ring_size);
 
 }  // namespace attn

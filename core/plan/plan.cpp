@@ -344,10 +344,10 @@ std::vector<std::string_view> Plan::axes_of(ArrayId array) const {
 Shape Plan::shape_of(ArrayId array) const {
     if (array.row().is_operand()) return operand_shape(array.row());
     Shape shape;
-    for (std::size_t place = 0; place < array.row().axes.size(); ++place)
-        if (shown.shows(array, place))
+    for (std::size_t axis = 0; axis < array.row().axes.size(); ++axis)
+        if (shown.shows(array, axis))
             shape.push_back(
-                static_cast<std::size_t>(size_of<std::uint64_t>(array.row().axes[place])));
+                static_cast<std::size_t>(size_of<std::uint64_t>(array.row().axes[axis])));
     if (is_transposed(array)) std::swap(shape[shape.size() - 1], shape[shape.size() - 2]);
     return shape;
 }

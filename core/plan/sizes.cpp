@@ -14,8 +14,8 @@ template <class... Parts>
                        expected...);
 }
 
-std::size_t from_end(const Shape& shape, std::size_t place) {
-    return shape[shape.size() - place];
+std::size_t from_end(const Shape& shape, std::size_t axis) {
+    return shape[shape.size() - axis];
 }
 
 /// query, key and value that are given: one rank for all three, and the meaning of each axis.

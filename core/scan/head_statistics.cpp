@@ -57,15 +57,15 @@ constexpr HeadStatistic all_head_statistics[] = {
     {"distance", of_half_octaves, false, row_distance},
     {"key_mass", of_half_octaves, false, nullptr}};
 
-[[noreturn]] void fail_beyond(const std::string& place, std::string_view name) {
-    throw Error(ErrorKind::input, place, name,
+[[noreturn]] void fail_beyond(const std::string& location, std::string_view name) {
+    throw Error(ErrorKind::input, location, name,
                 " exceeds the range of its sums; expected fewer tokens");
 }
 
 void add_value(double value, const HeadStatistic& statistic, FixedSums& sums,
-               const std::string& place) {
+               const std::string& location) {
     if (!(std::abs(value) < value_limit) || !sums.add(to_fixed(value), statistic.bins))
-        fail_beyond(place, statistic.name);
+        fail_beyond(location, statistic.name);
 }
 
 }  // namespace
@@ -93,7 +93,7 @@ ScannedTokens::ScannedTokens(std::size_t tokens, std::vector<std::uint64_t> ids,
 
 template <class T>
 void add_statistics(std::span<const T> weights, const ScannedTokens& tokens, const SumsOfHead& sums,
-                    const std::string& place) {
+                    const std::string& location) {
     const std::size_t n = tokens.size();
     if (tokens.first() == ScannedTokens::none) return;
     std::vector<double> row(n), mass(n, 0.0);
@@ -106,20 +106,20 @@ void add_statistics(std::span<const T> weights, const ScannedTokens& tokens, con
             mass[k] += row[k];
         }
         if (!std::isfinite(total))
-            throw Error(ErrorKind::input, place, "a weight of query ", q,
+            throw Error(ErrorKind::input, location, "a weight of query ", q,
                         " is not a finite number; expected finite parameters");
         if (total == 0) continue;
         const WeightRow view{row, q, tokens};
         for (std::size_t i = 0; i < sums.size(); ++i)
             if (const HeadStatistic& statistic = all_head_statistics[i];
                 sums[i] != nullptr && statistic.of_row != nullptr)
-                add_value(statistic.of_row(view), statistic, *sums[i], place);
+                add_value(statistic.of_row(view), statistic, *sums[i], location);
     }
     for (std::size_t i = 0; i < sums.size(); ++i)
         if (const HeadStatistic& statistic = all_head_statistics[i];
             sums[i] != nullptr && statistic.of_row == nullptr)
             for (std::size_t k = 0; k < n; ++k)
-                if (tokens.counts(k)) add_value(mass[k], statistic, *sums[i], place);
+                if (tokens.counts(k)) add_value(mass[k], statistic, *sums[i], location);
 }
 
 template void add_statistics(std::span<const float>, const ScannedTokens&, const SumsOfHead&,

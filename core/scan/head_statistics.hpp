@@ -9,7 +9,7 @@
 
 namespace attn {
 
-/// The tokens of a text, whose queries and keys are at the same places.
+/// The tokens of a text, whose queries and keys have the same positions.
 class ScannedTokens {
 public:
     /// `counted`: whether a token's query and key count; empty: all. `ids` is empty if unknown.
@@ -45,15 +45,15 @@ struct HeadStatistic {
 
 std::span<const HeadStatistic> head_statistics();
 
-/// Where the sums of a text's statistics go: those of the statistic with this place in the table.
+/// Where the sums of a text's statistics go: those of the statistic with this index in the table.
 /// Null if it is not wanted.
 using SumsOfHead = std::vector<FixedSums*>;
 
 /// Adds the values of one head, whose weights are (tokens, tokens), to its sums. A query counts if
 /// its token does and a weight is not 0; a key if its token does. Errors: kind input for weights
-/// that are not finite and for sums beyond their range; `place` names the head in errors.
+/// that are not finite and for sums beyond their range; `location` names the head in errors.
 template <class T>
 void add_statistics(std::span<const T> weights, const ScannedTokens& tokens, const SumsOfHead& sums,
-                    const std::string& place);
+                    const std::string& location);
 
 }  // namespace attn

@@ -204,7 +204,7 @@ std::optional<int> inherited_descriptor(const std::string& path) {
 bool is_same_output(const std::string& a, const std::string& b) {
     const std::optional<int> open = inherited_descriptor(a);
     return (open && open == inherited_descriptor(b)) ||
-           (a != "-" && b != "-" && is_same_place(a, b));
+           (a != "-" && b != "-" && is_same_file(a, b));
 }
 
 int error_at_close(int fd) {

@@ -117,7 +117,7 @@ int error_at_sync(int fd);
 [[noreturn]] void fail_to_write(const std::string& name, int error);
 
 /// Its message does not depend on the other files, so that a batch answers the same everywhere;
-/// `about_missing_file` of its `where()` gives users a suggestion.
+/// `about_missing_file` of its `location()` gives users a suggestion.
 class MissingFile : public Error {
 public:
     explicit MissingFile(const std::string& path) : Error(ErrorKind::io, path, "file not found") {}

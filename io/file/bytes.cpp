@@ -31,7 +31,7 @@ std::size_t grow(AlignedArray<char>& memory, std::size_t size, std::size_t small
     return capacity;
 }
 
-/// What the signal handler can read: a begin of null is a free place.
+/// What the signal handler can read: a begin of null is a free entry.
 struct Listed {
     std::atomic<const char*> begin, end, name;
 };
@@ -41,12 +41,12 @@ std::array<Listed, 64> listed{};
 std::atomic<int> exit_code{1};
 
 std::size_t list_mapping(const char* begin, std::size_t size, const char* name) {
-    for (std::size_t place = 0; place < listed.size(); ++place) {
+    for (std::size_t index = 0; index < listed.size(); ++index) {
         const char* nothing = nullptr;
-        if (!listed[place].begin.compare_exchange_strong(nothing, begin)) continue;
-        listed[place].name = name;
-        listed[place].end = begin + size;
-        return place;
+        if (!listed[index].begin.compare_exchange_strong(nothing, begin)) continue;
+        listed[index].name = name;
+        listed[index].end = begin + size;
+        return index;
     }
     return listed.size();
 }
@@ -155,9 +155,8 @@ void Bytes::decompress(Check check) {
     if (const std::string fault = gunzip.fault(); !fault.empty()) {
         const std::string_view so_far(text.data(), size);
         const bool has_lines = so_far.find('\0') == so_far.npos;  // unlike npz, npy, safetensors
-        const auto line = 1 + std::ranges::count(so_far, '\n');
-        throw Error(ErrorKind::input, has_lines ? name_ + ":" + std::to_string(line) : name_,
-                    fault);
+        const auto line = has_lines ? 1 + std::ranges::count(so_far, '\n') : 0;
+        throw Error(ErrorKind::input, line_location(name_, static_cast<std::size_t>(line)), fault);
     }
     if (fd_ > STDIN_FILENO) ::close(fd_);
     fd_ = -1;
@@ -237,6 +236,10 @@ std::uint64_t number_at(std::string_view bytes, std::size_t offset, std::size_t 
     return number;
 }
 
+std::string line_location(const std::string& name, std::size_t line) {
+    return line == 0 ? name : name + ":" + std::to_string(line);
+}
+
 std::string bytes_of_number(std::uint64_t number, std::size_t size) {
     std::string bytes;
     for (std::size_t i = 0; i < size; ++i) bytes += static_cast<char>(number >> (8 * i) & 255);
@@ -244,19 +247,19 @@ std::string bytes_of_number(std::uint64_t number, std::size_t size) {
 }
 
 Mapping::Mapping(int descriptor, std::uint64_t size, const std::string& name)
-    : size_(static_cast<std::size_t>(size)), place_(listed.size()) {
+    : size_(static_cast<std::size_t>(size)), index_(listed.size()) {
     void* const data = ::mmap(nullptr, size_, PROT_READ, MAP_SHARED, descriptor, 0);
     if (data == MAP_FAILED) return;
     data_ = static_cast<char*>(data);
-    place_ = list_mapping(data_, size_, name.c_str());
+    index_ = list_mapping(data_, size_, name.c_str());
 }
 
 Mapping::~Mapping() {
     if (data_ == nullptr) return;
     ::munmap(data_, size_);
-    if (place_ == listed.size()) return;
-    listed[place_].end = nullptr;
-    listed[place_].begin = nullptr;
+    if (index_ == listed.size()) return;
+    listed[index_].end = nullptr;
+    listed[index_].begin = nullptr;
 }
 
 void Mapping::release() const {

@@ -29,7 +29,7 @@ public:
 private:
     char* data_ = nullptr;
     std::size_t size_;
-    std::size_t place_;  ///< in the list of the signal handler
+    std::size_t index_;  ///< in the list of the signal handler
 };
 
 /// Makes SIGBUS in a mapping end the program as other errors do: with a line on standard error,
@@ -96,6 +96,9 @@ private:
 /// The number in `size` bytes from `offset` on, and a number as that many bytes: little-endian, as
 /// in zip, npy and safetensors.
 std::uint64_t number_at(std::string_view bytes, std::size_t offset, std::size_t size);
+
+/// "name:line", or the name alone of line 0.
+std::string line_location(const std::string& name, std::size_t line);
 std::string bytes_of_number(std::uint64_t number, std::size_t size);
 
 }  // namespace attn::io

@@ -111,7 +111,7 @@ OutputFile::OutputFile(const std::string& path)
     replaces_ = exists && old.st_size != 0;
     // Only the owner can read a replacement before its permissions are set.
     fd_ = temporary_.create(target_, exists ? old.st_mode & 0600U : new_file_mode);
-    if (fd_ < 0 && exists) fail_to_place(errno);
+    if (fd_ < 0 && exists) fail_to_rename(errno);
     if (fd_ < 0) fail_to_write(name_, errno);
     if (exists) copy_access(target_, old, fd_);
 }
@@ -136,7 +136,7 @@ bool OutputFile::keep_lines() {
 void OutputFile::commit() {
     if (is_in_place()) return;
     require_unread(target_);  // it may have been read since it was opened
-    if (const int error = temporary_.rename(target_); error != 0) fail_to_place(error);
+    if (const int error = temporary_.rename(target_); error != 0) fail_to_rename(error);
 }
 
 /// 0 or errno. Call once.
@@ -145,7 +145,7 @@ int OutputFile::close() {
     return is_own_ ? error_at_close(fd) : error_at_end(fd);
 }
 
-void OutputFile::fail_to_place(int error) const {
+void OutputFile::fail_to_rename(int error) const {
     throw Error(ErrorKind::io, name_, "cannot be renamed to its name (", std::strerror(error),
                 "); expected a folder where files may be made and renamed, or the result on "
                 "standard output, > FILE");

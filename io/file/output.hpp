@@ -102,7 +102,7 @@ public:
 private:
     void finish();
     int close();
-    [[noreturn]] void fail_to_place(int error) const;
+    [[noreturn]] void fail_to_rename(int error) const;
 
     std::string target_;  // empty if nothing must be renamed
     Temporary temporary_;

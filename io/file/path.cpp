@@ -90,20 +90,19 @@ bool is_empty_or_special(const std::string& path) {
     return fs::exists(path, ignored) && !is_filled;
 }
 
-bool is_same_place(const std::string& a, const std::string& b) {
+bool is_same_file(const std::string& a, const std::string& b) {
     std::error_code ignored;
-    const auto place = [&](const std::string& path) {
+    const auto resolved = [&](const std::string& path) {
         return fs::weakly_canonical(fs::absolute(path, ignored), ignored);
     };
     // Empty if the system does not report it.
-    return a == b || (place(a) == place(b) && !place(a).empty());
+    return a == b || (resolved(a) == resolved(b) && !resolved(a).empty());
 }
 
 std::string file_of_model(const std::string& folder, std::span<const std::string_view> names) {
-    for (const std::string& place : {folder, snapshot_of(folder)})
+    for (const std::string& in : {folder, snapshot_of(folder)})
         for (const std::string_view name : names)
-            if (std::string file = path_in(place, std::string(name)); path_exists(file))
-                return file;
+            if (std::string file = path_in(in, std::string(name)); path_exists(file)) return file;
     return "";
 }
 

@@ -28,7 +28,7 @@ bool is_folder(const std::string& path);
 bool is_empty_or_special(const std::string& path);
 
 /// Whether two paths lead to the same file, which need not exist yet.
-bool is_same_place(const std::string& a, const std::string& b);
+bool is_same_file(const std::string& a, const std::string& b);
 
 // The folders that models are kept in.
 

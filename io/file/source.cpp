@@ -48,7 +48,7 @@ Source checked(Source source, const char* expected) {
         throw Error(ErrorKind::input, source.name, "is empty; expected ", expected);
     const std::size_t bad = find_invalid_utf8(source.text);
     if (bad != std::string_view::npos)
-        throw Error(ErrorKind::input, source.place(bad), "not UTF-8; expected UTF-8 text");
+        throw Error(ErrorKind::input, source.location(bad), "not UTF-8; expected UTF-8 text");
     return source;
 }
 
@@ -82,7 +82,7 @@ std::string_view without_byte_order_mark(std::string_view text) {
     return text.substr(text.starts_with("\xef\xbb\xbf") ? 3 : 0);
 }
 
-std::string Source::place(std::size_t offset) const {
+std::string Source::location(std::size_t offset) const {
     const std::string_view before = text.substr(0, std::min(offset, text.size()));
     const std::size_t line =
         first_line + static_cast<std::size_t>(std::ranges::count(before, '\n'));
@@ -91,7 +91,7 @@ std::string Source::place(std::size_t offset) const {
     const auto column = 1 + std::ranges::count_if(line_before, [](char c) {
                             return (static_cast<unsigned char>(c) & 0xc0) != 0x80;
                         });
-    return name + ":" + std::to_string(line) + ":" + std::to_string(column);
+    return line_location(name, line) + ":" + std::to_string(column);
 }
 
 std::string fault_of_text(std::string_view text, std::size_t from) {
@@ -142,7 +142,7 @@ Source read_source(const std::shared_ptr<const Bytes>& bytes) {
 
 Source source_of_line(std::string name, std::string_view text, std::size_t line) {
     const std::string fault = fault_of_text(text, 0);
-    if (!fault.empty()) throw Error(ErrorKind::input, name + ":" + std::to_string(line), fault);
+    if (!fault.empty()) throw Error(ErrorKind::input, line_location(name, line), fault);
     return checked({std::move(name), text, nullptr, line}, "a request");
 }
 
@@ -244,7 +244,7 @@ Next LineReader::read_more(bool may_wait) {
     if (skipped_ != 0 || buffer_.size() > longest_ || is_no_text()) {
         // A device of zeros never ends.
         if ((!is_regular_ || gunzip_ != nullptr) && buffer_.find('\0') != std::string::npos)
-            throw Error(ErrorKind::input, name_ + ":" + std::to_string(number_ + 1),
+            throw Error(ErrorKind::input, line_location(name_, number_ + 1),
                         "holds a zero byte; expected text");
         skipped_ += buffer_.size();
         buffer_.clear();
@@ -286,8 +286,7 @@ Next LineReader::read_compressed(bool may_wait) {
     const bool is_over = compressed_at_end_ && compressed_.empty() && !gunzip_->has_more();
     if (is_damaged_ || is_over) {
         const std::string fault = gunzip_->fault();
-        if (!fault.empty())
-            throw Error(ErrorKind::input, name_ + ":" + std::to_string(number_ + 1), fault);
+        if (!fault.empty()) throw Error(ErrorKind::input, line_location(name_, number_ + 1), fault);
         at_end_ = true;
         return Next::found;
     }

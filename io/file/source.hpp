@@ -15,7 +15,7 @@ struct Source {
     std::size_t first_line = 1;               ///< the number of the text's first line
 
     /// "name:line:column" of a byte, both from 1; columns count characters.
-    std::string place(std::size_t offset) const;
+    std::string location(std::size_t offset) const;
 };
 
 /// The piece of text that is checked at once: it fits in the cache.

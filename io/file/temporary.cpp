@@ -28,9 +28,9 @@ static_assert(std::atomic<const char*>::is_always_lock_free);
 constexpr std::size_t not_listed = listed_paths.size();
 
 std::size_t list_path(const char* path) {
-    for (std::size_t place = 0; place < listed_paths.size(); ++place) {
+    for (std::size_t index = 0; index < listed_paths.size(); ++index) {
         const char* nothing = nullptr;
-        if (listed_paths[place].compare_exchange_strong(nothing, path)) return place;
+        if (listed_paths[index].compare_exchange_strong(nothing, path)) return index;
     }
     return not_listed;
 }
@@ -100,7 +100,7 @@ Temporary::~Temporary() {
 int Temporary::create(const std::string& target, unsigned mode) {
     for (int tries = 100;; --tries) {
         path_ = path_beside(target, new_name());
-        place_ = list_path(path_.c_str());  // a signal may come as soon as the file exists
+        index_ = list_path(path_.c_str());  // a signal may come as soon as the file exists
         const int fd = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
         if (fd >= 0) return fd;
         const int error = errno;
@@ -112,7 +112,7 @@ int Temporary::create(const std::string& target, unsigned mode) {
 
 void Temporary::adopt(const std::string& path) {
     path_ = path;
-    place_ = list_path(path_.c_str());
+    index_ = list_path(path_.c_str());
 }
 
 int Temporary::rename(const std::string& target) {
@@ -122,7 +122,7 @@ int Temporary::rename(const std::string& target) {
 }
 
 void Temporary::forget() {
-    if (place_ != not_listed) listed_paths[place_] = nullptr;
+    if (index_ != not_listed) listed_paths[index_] = nullptr;
     // A handler that started earlier may still be reading the path, on another thread.
     while (is_ending) ::pause();
     path_.clear();

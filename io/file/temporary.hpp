@@ -37,7 +37,7 @@ public:
 
 private:
     std::string path_;
-    std::size_t place_ = 0;  // in the list for signals
+    std::size_t index_ = 0;  // in the list for signals
 };
 
 /// Removes all of them. The program must then end at once, without destructors. Async-signal-safe.

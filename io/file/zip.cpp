@@ -261,8 +261,9 @@ std::vector<ZipEntry> read_zip_directory(const Bytes& bytes) {
     return DirectoryReader(bytes).read();
 }
 
-ZipStream::ZipStream(std::shared_ptr<const Bytes> bytes, const ZipEntry& entry, std::string place)
-    : bytes_(std::move(bytes)), entry_(entry), place_(std::move(place)) {
+ZipStream::ZipStream(std::shared_ptr<const Bytes> bytes, const ZipEntry& entry,
+                     std::string location)
+    : bytes_(std::move(bytes)), entry_(entry), location_(std::move(location)) {
     if (!entry.deflated) return;
     inflater_ = std::make_unique<Inflater>(Inflater::Form::deflate);
     packed_.resize(std::size_t{1} << 16);
@@ -270,7 +271,7 @@ ZipStream::ZipStream(std::shared_ptr<const Bytes> bytes, const ZipEntry& entry, 
 
 void ZipStream::read(std::size_t count, char* to) {
     if (count > entry_.size - taken_)
-        throw Error(ErrorKind::input, place_, "ends early; the file is damaged");
+        throw Error(ErrorKind::input, location_, "ends early; the file is damaged");
     if (inflater_ == nullptr)
         bytes_->read(entry_.offset + taken_, count, to);
     else
@@ -278,7 +279,7 @@ void ZipStream::read(std::size_t count, char* to) {
     taken_ += count;
     crc_ = checksum(crc_, {to, count});
     if (taken_ == entry_.size && crc_ != entry_.crc32)
-        throw Error(ErrorKind::input, place_, "fails its checksum; the file is damaged");
+        throw Error(ErrorKind::input, location_, "fails its checksum; the file is damaged");
 }
 
 void ZipStream::inflate(std::span<char> to) {
@@ -292,7 +293,7 @@ void ZipStream::inflate(std::span<char> to) {
         }
         const bool has_ended = input_.empty() && !inflater_->has_more();
         if (has_ended || !inflater_->inflate(input_, to))
-            throw Error(ErrorKind::input, place_,
+            throw Error(ErrorKind::input, location_,
                         "deflated data that is damaged or ends early; expected the whole file");
     }
 }

@@ -27,8 +27,8 @@ std::vector<ZipEntry> read_zip_directory(const Bytes& bytes);
 /// Reads the contents of an entry, from its start on.
 class ZipStream {
 public:
-    /// `place` is for errors.
-    ZipStream(std::shared_ptr<const Bytes> bytes, const ZipEntry& entry, std::string place);
+    /// `location` is for errors.
+    ZipStream(std::shared_ptr<const Bytes> bytes, const ZipEntry& entry, std::string location);
 
     /// The next `count` bytes. The last one also verifies the checksum. Errors: kind input if there
     /// are fewer, or the data is damaged.
@@ -39,7 +39,7 @@ private:
 
     std::shared_ptr<const Bytes> bytes_;
     const ZipEntry entry_;
-    std::string place_;
+    std::string location_;
     std::unique_ptr<Inflater> inflater_;  // null if the entry is stored
     std::string packed_;                  // a piece of the file
     std::string_view input_;              // of it, not decompressed yet

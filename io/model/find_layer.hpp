@@ -123,7 +123,7 @@ struct Rearrangement {
 };
 
 /// The array `name` of this shape, of float32 numbers computed when they are read. It has the type
-/// and, for the errors, the place of the first array.
+/// and, for the errors, the location of the first array.
 StoredArray rearranged(std::string name, std::vector<std::size_t> shape, Rearrangement parts);
 
 /// Part `index` of the first axis.

@@ -119,7 +119,7 @@ json GgufFacts::elements(const StoredArray& array) const {
     constexpr std::size_t most = 65536;
     const std::size_t count = array.elements();
     if (count > most || !array.type)
-        throw Error(ErrorKind::input, array.place(), "shape ", shape_text(array.shape),
+        throw Error(ErrorKind::input, array.location(), "shape ", shape_text(array.shape),
                     " and type ", one_line(shortened(array.type_name)), "; expected at most ", most,
                     " numbers");
     std::vector<float> values(count);

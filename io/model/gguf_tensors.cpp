@@ -40,7 +40,7 @@ public:
 private:
     template <class... Parts>
     [[noreturn]] void fail(const StoredArray& array, const Parts&... expected) const {
-        throw Error(ErrorKind::input, array.place(), "shape ", shape_text(array.shape),
+        throw Error(ErrorKind::input, array.location(), "shape ", shape_text(array.shape),
                     "; expected ", expected...);
     }
 
@@ -75,14 +75,15 @@ private:
         if (text.empty()) return;
         const auto layer = number_of_text<std::uint64_t>(text);
         if (!layer || std::to_string(*layer) != text || *layer >= facts_.layers())
-            throw Error(ErrorKind::input, array.place(), "is of block ", one_line(shortened(text)),
-                        "; expected 0 to ", facts_.layers() - 1, ", by block_count");
+            throw Error(ErrorKind::input, array.location(), "is of block ",
+                        one_line(shortened(text)), "; expected 0 to ", facts_.layers() - 1,
+                        ", by block_count");
     }
 
     void add(const StoredArray& array) {
         const std::optional<TensorMatch> found = match(array);
         if (!found)
-            throw Error(ErrorKind::input, array.place(), "is not a tensor of the architecture ",
+            throw Error(ErrorKind::input, array.location(), "is not a tensor of the architecture ",
                         facts_.architecture(),
                         ", and would be ignored; expected a file without it");
         check_layer(array);

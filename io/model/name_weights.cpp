@@ -97,7 +97,7 @@ private:
 
     /// Calls `put` with each part, its outputs and their indices in the tensor of all parts.
     template <class Put>
-    void place(const Parts& parts, Put put) const {
+    void for_each_output(const Parts& parts, Put put) const {
         JoinedHeads joined = layer_.names->joined;
         if (parts.size() == 1)
             joined = JoinedHeads::separate;
@@ -117,7 +117,7 @@ private:
         const std::size_t columns = parts[0]->d_in(), outputs = parts.size() * parts[0]->d_out();
         Array<T> weight = Array<T>::from_shape(in_out ? std::vector<std::size_t>{columns, outputs}
                                                       : std::vector<std::size_t>{outputs, columns});
-        place(parts, [&](const Projection<T>& p, std::size_t from, std::size_t to) {
+        for_each_output(parts, [&](const Projection<T>& p, std::size_t from, std::size_t to) {
             for (std::size_t i = 0; i < columns; ++i)
                 weight.data()[in_out ? i * outputs + to : to * columns + i] =
                     p.in_out ? p.weight(group.value_or(0), i, from)
@@ -130,7 +130,7 @@ private:
     void add_bias(std::string_view name, const Parts& parts, std::optional<std::size_t> group) {
         if (!parts[0]->has_bias()) return;
         Array<T> bias = Array<T>::from_shape({parts.size() * parts[0]->d_out()});
-        place(parts, [&](const Projection<T>& p, std::size_t from, std::size_t to) {
+        for_each_output(parts, [&](const Projection<T>& p, std::size_t from, std::size_t to) {
             bias.data()[to] = p.bias(group.value_or(0), from);
         });
         keep(name, group, std::move(bias));

@@ -144,7 +144,7 @@ void check_causal_masks(const ArrayFile& file, const ModelLayer& layer) {
     const auto check = [&](const std::string& name, Form form) {
         const StoredArray* mask = file.find(name);
         if (mask == nullptr || !has_form(*mask, form) || is_causal_mask(*mask, form)) return;
-        throw Error(ErrorKind::input, mask->place(),
+        throw Error(ErrorKind::input, mask->location(),
                     "another mask than the causal one, which would be ignored; expected a file "
                     "without it, and the mask by --mask");
     };
@@ -165,7 +165,7 @@ void check_frequencies(const ArrayFile& file, const ModelLayer& layer,
         const std::vector<double> stored = read_vector(*array);
         if (stored.size() != computed.size()) {
             if (may_differ_in_number) continue;
-            throw Error(ErrorKind::input, array->place(), stored.size(),
+            throw Error(ErrorKind::input, array->location(), stored.size(),
                         " frequencies, but the settings rotate ", 2 * computed.size(),
                         " dimensions of a head; expected --rope-dims ", 2 * stored.size(),
                         ", or --rope-dims ", 2 * computed.size(), " to overrule the file");
@@ -178,7 +178,7 @@ void check_frequencies(const ArrayFile& file, const ModelLayer& layer,
         for (std::size_t i = 0; is_near && i < stored.size(); ++i)
             is_near = std::abs(stored[i] - computed[i]) <= relative * computed[i] + smallest;
         if (!is_near)
-            throw Error(ErrorKind::input, array->place(),
+            throw Error(ErrorKind::input, array->location(),
                         "other frequencies than those of the rotary embedding that is computed; "
                         "expected the same, or --rope-base or --rope-scaling to overrule them");
     }

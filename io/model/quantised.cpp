@@ -81,8 +81,8 @@ public:
             for (std::size_t i = 0; i < now; ++i) {
                 const std::size_t begin = (block + i) * values, skip = first + done - begin,
                                   taken = std::min(values - skip, count - done);
-                float* const place = taken == values ? to + done : decoded.data();
-                decode(codes.data() + i * bytes, scales[i], place);
+                float* const out = taken == values ? to + done : decoded.data();
+                decode(codes.data() + i * bytes, scales[i], out);
                 if (taken != values) std::copy_n(decoded.data() + skip, taken, to + done);
                 done += taken;
             }
@@ -104,8 +104,8 @@ private:
     StoredArray codes_, scales_;
 };
 
-[[noreturn]] void refuse_method(const std::string& place, const std::string& found) {
-    throw Error(ErrorKind::unsupported, place, found, "; expected FP8 or MXFP4", way_on);
+[[noreturn]] void refuse_method(const std::string& location, const std::string& found) {
+    throw Error(ErrorKind::unsupported, location, found, "; expected FP8 or MXFP4", way_on);
 }
 
 /// The object "quantization_config", also that of the text part; null if there is none.
@@ -117,13 +117,13 @@ json method_of(const json& config) {
     return {};
 }
 
-void check_method(const std::string& place, const json& method) {
+void check_method(const std::string& location, const json& method) {
     if (!method.is_object()) return;
     const json name = method.value("quant_method", json());
     if (name == "fp8" || name == "mxfp4" || name.is_null()) return;
     if (name == "compressed-tensors" && method.value("format", json()) == "float-quantized") return;
-    refuse_method(place, "quantization_config has quant_method " +
-                             shortened(one_line(name.dump(-1, ' ', true))));
+    refuse_method(location, "quantization_config has quant_method " +
+                                shortened(one_line(name.dump(-1, ' ', true))));
 }
 
 /// Tensors of other methods, whose elements would be taken for weights.
@@ -162,7 +162,7 @@ public:
     ArrayFile convert() {
         ArrayFile result = file_;
         result.arrays.clear();
-        result.places = nullptr;
+        result.indices = nullptr;
         for (const StoredArray& array : file_.arrays)
             if (is_code(array)) add_scaled(array);
         for (const StoredArray& array : file_.arrays) {
@@ -180,7 +180,7 @@ public:
 private:
     template <class... Parts>
     [[noreturn]] static void fail(const StoredArray& array, const Parts&... message) {
-        throw Error(ErrorKind::input, array.place(), message...);
+        throw Error(ErrorKind::input, array.location(), message...);
     }
 
     void read_block_size(const json& method) {

@@ -1,4 +1,4 @@
-// Weights in few bits, as published in safetensors: arrays of their values take the place of codes
+// Weights in few bits, as published in safetensors: arrays of their values replace those of codes
 // and scales.
 #pragma once
 

@@ -94,7 +94,7 @@ private:
                         "; expected the pieces of a tokenizer");
         const std::size_t begin = found_.text_.size();
         found_.text_ += piece;
-        found_.places_.push_back({id, begin, found_.text_.size(), is_added});
+        found_.entries_.push_back({id, begin, found_.text_.size(), is_added});
     }
 
     [[noreturn]] void fail_without_pieces() const {
@@ -119,7 +119,7 @@ private:
                     return false;
                 });
             if (!has_piece)
-                throw Error(ErrorKind::input, model.place(entry),
+                throw Error(ErrorKind::input, model.location(entry),
                             "is not a piece and its score; expected [\"a\", -1.5]");
             add(id++, piece, false);
             return true;
@@ -129,7 +129,7 @@ private:
     void read_pieces(const JsonDocument& pieces) {
         for (const JsonMember& piece : pieces.members()) {
             if (!pieces.is_short_whole(piece))
-                throw Error(ErrorKind::input, pieces.place(piece), "found ",
+                throw Error(ErrorKind::input, pieces.location(piece), "found ",
                             excerpt(source_.text, piece.begin), "; expected an integer id");
             add(pieces.read_value(piece).get<std::uint64_t>(), piece.key, false);
         }
@@ -145,10 +145,10 @@ private:
 
     /// Added tokens take precedence over the vocabulary's pieces.
     Vocabulary finish() {
-        const auto is_before = [](const Vocabulary::Place& a, const Vocabulary::Place& b) {
+        const auto is_before = [](const Vocabulary::Entry& a, const Vocabulary::Entry& b) {
             return std::pair(a.id, b.is_added) < std::pair(b.id, a.is_added);
         };
-        std::ranges::stable_sort(found_.places_, is_before);
+        std::ranges::stable_sort(found_.entries_, is_before);
         return std::move(found_);
     }
 
@@ -157,11 +157,11 @@ private:
 };
 
 std::string Vocabulary::piece(std::uint64_t id) const {
-    const auto place = std::lower_bound(places_.begin(), places_.end(), id,
-                                        [](const Place& a, std::uint64_t b) { return a.id < b; });
-    if (place == places_.end() || place->id != id) return std::to_string(id);
-    const auto piece = std::string_view(text_).substr(place->begin, place->end - place->begin);
-    return is_byte_level_ && !place->is_added ? as_utf8(from_byte_alphabet(piece))
+    const auto found = std::lower_bound(entries_.begin(), entries_.end(), id,
+                                        [](const Entry& a, std::uint64_t b) { return a.id < b; });
+    if (found == entries_.end() || found->id != id) return std::to_string(id);
+    const auto piece = std::string_view(text_).substr(found->begin, found->end - found->begin);
+    return is_byte_level_ && !found->is_added ? as_utf8(from_byte_alphabet(piece))
                                               : std::string(piece);
 }
 

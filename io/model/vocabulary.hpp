@@ -19,18 +19,18 @@ public:
     /// is written as \xe2. An id without a piece is its number.
     std::string piece(std::uint64_t id) const;
 
-    std::size_t size() const { return places_.size(); }
+    std::size_t size() const { return entries_.size(); }
 
 private:
     friend class VocabularyReader;
-    struct Place {
+    struct Entry {
         std::uint64_t id;
         std::size_t begin, end;  // in the text
         bool is_added;           // is not byte-level
     };
 
-    std::string text_;           // of all pieces
-    std::vector<Place> places_;  // by id
+    std::string text_;            // of all pieces
+    std::vector<Entry> entries_;  // by id
     bool is_byte_level_ = false;
 };
 

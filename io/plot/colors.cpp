@@ -144,13 +144,13 @@ std::string round_text(int number, int exponent, bool is_scientific) {
         ++exponent;
     }
     const std::string sign = number < 0 ? "-" : "";
-    const auto places = static_cast<int>(digits.size());
+    const auto length = static_cast<int>(digits.size());
     if (is_scientific) {
-        if (places > 1) digits.insert(1, ".");
-        return sign + digits + "e" + std::to_string(exponent + places - 1);
+        if (length > 1) digits.insert(1, ".");
+        return sign + digits + "e" + std::to_string(exponent + length - 1);
     }
     if (exponent >= 0) return sign + digits + std::string(static_cast<std::size_t>(exponent), '0');
-    if (-exponent >= places) digits.insert(0, static_cast<std::size_t>(1 - exponent - places), '0');
+    if (-exponent >= length) digits.insert(0, static_cast<std::size_t>(1 - exponent - length), '0');
     digits.insert(digits.size() - static_cast<std::size_t>(-exponent), ".");
     return sign + digits;
 }
@@ -168,8 +168,8 @@ std::vector<ScaleTick> spaced(const std::vector<ScaleTick>& ticks, double low) {
     constexpr double narrowest = 304.0 / 7;
     const auto begin_of = [&](const ScaleTick& tick) {
         const auto wide = static_cast<double>(tick.text.size());
-        const double place = narrowest * (tick.position - low) / (1 - low);
-        return std::clamp(place - wide / 2, 0.0, std::max(narrowest - wide, 0.0));
+        const double middle = narrowest * (tick.position - low) / (1 - low);
+        return std::clamp(middle - wide / 2, 0.0, std::max(narrowest - wide, 0.0));
     };
     const auto end_of = [&](const ScaleTick& tick) {
         return begin_of(tick) + static_cast<double>(tick.text.size());
@@ -206,9 +206,9 @@ double round_above(double full) {
 
 /// The value that one in `parts` is below.
 double part_below(std::vector<double>& values, std::ptrdiff_t parts) {
-    const auto place = values.begin() + std::ssize(values) / parts;
-    std::nth_element(values.begin(), place, values.end());
-    return *place;
+    const auto nth = values.begin() + std::ssize(values) / parts;
+    std::nth_element(values.begin(), nth, values.end());
+    return *nth;
 }
 
 }  // namespace

@@ -63,8 +63,8 @@ std::string subject_of(const std::string& array, bool is_weights, bool of_words)
     return words;
 }
 
-/// "batch 0, head 3": the place of a number on these axes.
-std::string place_text(std::span<const PanelAxis> axes, std::size_t number) {
+/// "batch 0, head 3": the index of a number on these axes.
+std::string panel_index_text(std::span<const PanelAxis> axes, std::size_t number) {
     std::string text;
     for (auto axis = axes.rbegin(); axis != axes.rend(); ++axis) {
         const std::string part = axis->label(number % axis->size);
@@ -202,7 +202,7 @@ private:
     template <class T>
     void add_panel(const T* values, std::size_t number) {
         HeatPanel panel;
-        panel.title = place_text(map_.panel_axes, number);
+        panel.title = panel_index_text(map_.panel_axes, number);
         panel.values.assign(map_.rows * map_.columns, 0);
         panel.row_peak.assign(map_.rows, 0);
         std::vector<std::uint8_t> masked(map_.rows * map_.columns, 0);
@@ -338,7 +338,7 @@ std::string HeatMap::words_of(ColorScale of) const {
 }
 
 std::string HeatMap::row_heading(std::size_t group) const {
-    return place_text(std::span(panel_axes).first(panel_axes.size() - 1), group);
+    return panel_index_text(std::span(panel_axes).first(panel_axes.size() - 1), group);
 }
 
 std::string HeatMap::row_peaks_text() const {

@@ -69,12 +69,12 @@ Masks masks_of(const HeatMap& map) {
     Masks masks;
     masks.of_panels.reserve(map.panels.size());
     for (const HeatPanel& panel : map.panels) {
-        std::size_t place = masks.different.size();
+        std::size_t index = masks.different.size();
         // Only the last few are compared: batch entries differ, heads of one do not.
-        for (std::size_t i = place; i-- > 0 && i + 4 > masks.different.size();)
-            if (*masks.different[i] == panel.masked) place = i;
-        masks.of_panels.push_back(panel.masked.empty() ? "null" : std::to_string(place));
-        if (!panel.masked.empty() && place == masks.different.size())
+        for (std::size_t i = index; i-- > 0 && i + 4 > masks.different.size();)
+            if (*masks.different[i] == panel.masked) index = i;
+        masks.of_panels.push_back(panel.masked.empty() ? "null" : std::to_string(index));
+        if (!panel.masked.empty() && index == masks.different.size())
             masks.different.push_back(&panel.masked);
     }
     return masks;

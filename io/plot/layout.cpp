@@ -156,8 +156,8 @@ Box Layout::panel_box(const HeatMap& map, std::size_t panel) const {
     const std::size_t group = std::max<std::size_t>(map.panel_columns(), 1);
     const std::size_t lines_of_group = (group + across - 1) / across;
     const std::size_t line = panel / group * lines_of_group + panel % group / across;
-    const std::size_t place = panel % group % across;
-    return {left + to_int(place) * pitch_x, top + to_int(line) * pitch_y,
+    const std::size_t column = panel % group % across;
+    return {left + to_int(column) * pitch_x, top + to_int(line) * pitch_y,
             to_int(map.columns) * cell_width, to_int(map.rows) * cell_height};
 }
 

@@ -179,8 +179,8 @@ private:
         for (int row = 0; row < glyph.height; ++row)
             for (int column = 0; column < glyph.width; ++column) {
                 const int x = glyph.left + column, y = glyph.top + row;
-                const int place = row * glyph.width + column;
-                const std::uint8_t part = glyph.parts[static_cast<std::size_t>(place)];
+                const int index = row * glyph.width + column;
+                const std::uint8_t part = glyph.parts[static_cast<std::size_t>(index)];
                 if (part == 0 || x < 0 || y < 0) continue;
                 const auto across = static_cast<std::size_t>(x), down = static_cast<std::size_t>(y);
                 if (across >= pixels_.width || down >= pixels_.height) continue;

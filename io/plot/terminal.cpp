@@ -271,10 +271,10 @@ private:
         std::string line(wide, ' ');
         for (const ScaleTick& one : ticks) {
             const double share = map_.is_diverging ? (one.position + 1) / 2 : one.position;
-            const auto place =
+            const auto middle =
                 static_cast<std::size_t>(std::lround(share * static_cast<double>(wide - 1)));
             const std::size_t size = std::min(one.text.size(), wide);
-            const std::size_t at = std::min(less(place, size / 2), wide - size);
+            const std::size_t at = std::min(less(middle, size / 2), wide - size);
             const std::size_t from = less(at, 1), end = std::min(at + size + 1, wide);
             if (line.find_first_not_of(' ', from) >= end)
                 line.replace(at, size, one.text.substr(0, size));

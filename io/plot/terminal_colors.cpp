@@ -51,14 +51,14 @@ constexpr std::array<std::string_view, 5> shades_below{"·", "-", "=", "#", "@"}
 /// Of equal parts from 0 to 1.
 template <class T>
 const T& part_of(std::span<const T> steps, double share) {
-    const double place = std::clamp(share, 0.0, 1.0) * static_cast<double>(steps.size());
-    return steps[std::min(static_cast<std::size_t>(place), steps.size() - 1)];
+    const double index = std::clamp(share, 0.0, 1.0) * static_cast<double>(steps.size());
+    return steps[std::min(static_cast<std::size_t>(index), steps.size() - 1)];
 }
 
 /// The first one only for values that round to it.
 std::string_view nearest_shade(std::span<const std::string_view> steps, double size) {
-    const double place = std::clamp(size, 0.0, 1.0) * static_cast<double>(steps.size() - 1);
-    return steps[static_cast<std::size_t>(std::lround(place))];
+    const double index = std::clamp(size, 0.0, 1.0) * static_cast<double>(steps.size() - 1);
+    return steps[static_cast<std::size_t>(std::lround(index))];
 }
 
 std::size_t nearest_color(const Color& color, std::size_t first, std::size_t end) {

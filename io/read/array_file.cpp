@@ -43,13 +43,14 @@ StoredArray rows_of(const StoredArray& array, std::size_t matrix, std::size_t fi
 void ArrayFile::index_names() {
     std::unordered_map<std::string, std::size_t> index;
     for (std::size_t i = 0; i < arrays.size(); ++i) index.emplace(arrays[i].name, i);
-    places = std::make_shared<const std::unordered_map<std::string, std::size_t>>(std::move(index));
+    indices =
+        std::make_shared<const std::unordered_map<std::string, std::size_t>>(std::move(index));
 }
 
 const StoredArray* ArrayFile::find(const std::string& array) const {
-    if (places != nullptr) {
-        const auto place = places->find(array);
-        return place == places->end() ? nullptr : &arrays[place->second];
+    if (indices != nullptr) {
+        const auto found = indices->find(array);
+        return found == indices->end() ? nullptr : &arrays[found->second];
     }
     return find_row(arrays, &StoredArray::name, array);
 }

@@ -43,7 +43,7 @@ struct StoredArray {
 
     std::size_t elements() const;
     /// "file.npz:name"
-    std::string place() const { return bytes->name() + (name.empty() ? "" : ":" + name); }
+    std::string location() const { return bytes->name() + (name.empty() ? "" : ":" + name); }
 };
 
 /// The location of attn's JSON metadata: in npz a byte array of this name, in safetensors this
@@ -65,9 +65,9 @@ struct ArrayFile {
     /// Whether weights are (in, out), where the file says so without metadata.
     std::optional<bool> in_out = {};
     /// The index of each name among the arrays; without it `find` searches linearly.
-    std::shared_ptr<const std::unordered_map<std::string, std::size_t>> places = {};
+    std::shared_ptr<const std::unordered_map<std::string, std::size_t>> indices = {};
 
-    /// Fills in `places`; call after all arrays are added.
+    /// Fills in `indices`; call after all arrays are added.
     void index_names();
 
     /// Its settings; null where there are none.
@@ -99,7 +99,7 @@ template <class T>
 void read_elements(const StoredArray& array, std::size_t first, std::size_t count,
                    FunctionRef<void(std::size_t, std::span<const T>)> take);
 
-/// The same, decoded into place, of a mapped file without a copy.
+/// The same, decoded into `to`, of a mapped file without a copy.
 template <class T>
 void read_elements(const StoredArray& array, std::size_t first, std::size_t count, T* to);
 
@@ -124,7 +124,7 @@ Array<T> read_array(const StoredArray& array, const ArrayRules& rules,
 /// The metadata of attn, from its text or from a byte array; null if it does not start as a JSON
 /// object and so is another program's. Errors: kind input if it is longer than max_metadata_length;
 /// those of JsonDocument.
-std::shared_ptr<const nlohmann::json> parse_metadata(const std::string& place,
+std::shared_ptr<const nlohmann::json> parse_metadata(const std::string& location,
                                                      std::string_view text);
 std::shared_ptr<const nlohmann::json> read_metadata(const StoredArray& array);
 

@@ -31,7 +31,7 @@ public:
     void add(const CsvLine& record) {
         const std::size_t first = labelled_ ? 1 : 0;
         if (record.fields.size() != fields_)
-            throw Error(ErrorKind::input, line_place(source_, record.line),
+            throw Error(ErrorKind::input, line_location(source_.name, record.line),
                         count_text(record.fields.size() - first, "value"), "; expected ",
                         fields_ - first, " as in line ", width_line_);
         if (labelled_) result_.labels.push_back(record.fields[0].written());
@@ -48,14 +48,15 @@ private:
     double value_of(const Field& field) const {
         if (result_.matrix.boolean) {
             if (const std::optional<bool> value = boolean_of(field.text)) return *value ? 1 : 0;
-            throw Error(ErrorKind::input, source_.place(field.offset), "found '",
+            throw Error(ErrorKind::input, source_.location(field.offset), "found '",
                         shortened(field.text), "' among booleans; expected true or false");
         }
         const std::string text = plain_number(field.text);
         const ParsedNumber number = parse_loose_number(text);
         if (text.empty() || number.length != text.size()) refuse_number(field, source_);
         const std::string problem = complaint(number.value, text, rules_);
-        if (!problem.empty()) throw Error(ErrorKind::input, source_.place(field.offset), problem);
+        if (!problem.empty())
+            throw Error(ErrorKind::input, source_.location(field.offset), problem);
         return stored_number(number.value, text, rules_);
     }
 
@@ -73,8 +74,8 @@ void take_shape(Array<double>& values, const ShapeComment& comment, const ArrayR
                 const Source& source) {
     const std::vector<std::size_t>& shape = comment.shape;
     const auto fail = [&](const auto&... message) {
-        throw Error(ErrorKind::input, line_place(source, comment.line), "shape ", shape_text(shape),
-                    message...);
+        throw Error(ErrorKind::input, line_location(source.name, comment.line), "shape ",
+                    shape_text(shape), message...);
     };
     if (shape.size() < rules.lowest_rank || shape.size() > rules.highest_rank)
         fail(" has rank ", shape.size(), "; expected rank ", rank_range(rules));
@@ -91,7 +92,7 @@ void take_shape(Array<double>& values, const ShapeComment& comment, const ArrayR
 /// In a file of one column a line of blanks may be a row without its number.
 void check_blank_line(const CsvLine& line, const Source& source) {
     if (line.after_blank && line.fields.size() == 1)
-        throw Error(ErrorKind::input, line_place(source, line.line),
+        throw Error(ErrorKind::input, line_location(source.name, line.line),
                     "a blank line before this row of one number, which may be a missing value; "
                     "expected numbers, or no such line");
 }
@@ -136,17 +137,17 @@ bool is_number(const Field& field) {
     const FirstColumn::Seen& odd = is_word ? column.words : column.doubtful;
     const bool has_numbers = column.numbers.count != 0;
     const bool is_decimal = has_decimal_comma(odd.field.text) && !may_be_grouped(odd.field.text);
-    std::string place;
+    std::string context;
     if (has_numbers)
-        place = std::string(is_decimal ? ", with a decimal comma," : "") +
-                " in a column that holds '" + shortened(column.numbers.field.text) + "' on line " +
-                std::to_string(column.numbers.line);
+        context = std::string(is_decimal ? ", with a decimal comma," : "") +
+                  " in a column that holds '" + shortened(column.numbers.field.text) +
+                  "' on line " + std::to_string(column.numbers.line);
     std::vector<CsvWay> ways{as_decimal_comma(), {{labels_yes}, "the column", "as labels"}};
     if (layout.header.fields.empty() && rows.style().header == Guess::automatic &&
         column.words.count == 1 && column.doubtful.count == 0 && odd.line == layout.row.line)
         ways.push_back(as_header());
-    throw CsvDamage(rows.source().place(odd.field.offset), odd.field.offset,
-                    found_text(odd.field) + place,
+    throw CsvDamage(rows.source().location(odd.field.offset), odd.field.offset,
+                    found_text(odd.field) + context,
                     has_numbers ? "" : meanings_of(odd.field, "a label"),
                     "numbers, or all labels in quotes", std::move(ways));
 }
@@ -182,7 +183,7 @@ bool has_labels(const CsvLayout& layout, CsvLineReader rows) {
         return cell_of(layout.row.fields[0]) == Cell::word;  // no row fits
     if (column.others_quoted && column.others_plain)
         throw CsvDoubt(
-            rows.source().place(column.quoted.field.offset), column.quoted.field.offset,
+            rows.source().location(column.quoted.field.offset), column.quoted.field.offset,
             found_text(column.quoted.field) + " in quotes", ", which may be a number or a label",
             "quotes around labels alone",
             {{{labels_yes}, "the column", "as labels"}, {{labels_no}, "the column", "as numbers"}});
@@ -251,7 +252,7 @@ void check_decimal_column(const CsvLayout& layout, const CsvLineReader& reader) 
     }
     if (found.empty()) return;
     const auto offset = static_cast<std::size_t>(found.data() - source.text.data());
-    throw CsvDoubt(source.place(offset), offset, "found '" + shortened(found) + "'",
+    throw CsvDoubt(source.location(offset), offset, "found '" + shortened(found) + "'",
                    ", which may be one number or two", "numbers with a decimal point",
                    {{{decimal_comma}, "it", "as one"}, {{decimal_point}, "it", "as two"}});
 }

@@ -29,7 +29,7 @@ public:
         : text_(lines_at(source.text, doubt.offset_)), source_{source.name, text_}, read_(read),
           line_(line_of(doubt)) {
         if (text_.size() == source.text.size()) return;
-        // Its place is that in the lines that are left.
+        // Its location is that in the lines that are left.
         const auto left = static_cast<std::ptrdiff_t>(head_size(source.text, doubt.offset_));
         line_ = 1 + static_cast<std::size_t>(std::count(text_.begin(), text_.begin() + left, '\n'));
     }
@@ -57,10 +57,10 @@ private:
 
     /// 0 if it concerns no line.
     std::size_t line_of(const Error& error) const {
-        std::string_view where = error.where();
+        std::string_view location = error.location();
         std::size_t line = 0;
-        where.remove_prefix(std::min(source_.name.size() + 1, where.size()));
-        std::from_chars(where.data(), where.data() + where.size(), line);
+        location.remove_prefix(std::min(source_.name.size() + 1, location.size()));
+        std::from_chars(location.data(), location.data() + location.size(), line);
         return line;
     }
 
@@ -136,7 +136,7 @@ void CsvDoubt::resolve(const Source& source, const CsvStyle& style,
         for (const CsvWay& way : ways_)
             if (trial.gets_past(way, style)) good.push_back(&way);
     }
-    if (good.empty()) throw Error(kind(), where(), what());
+    if (good.empty()) throw Error(kind(), location(), what());
     std::string text = found_ + meanings_ + "; ";
     if (good.size() == 1) text += "expected " + expected_ + "; ";
     for (std::size_t i = 0; i < good.size(); ++i) {
@@ -152,7 +152,7 @@ void CsvDoubt::resolve(const Source& source, const CsvStyle& style,
         if (i == 0 || way.object != good[i - 1]->object) (text += ' ') += way.object;
         (text += ' ') += way.role;
     }
-    throw Error(kind(), where(), text);
+    throw Error(kind(), location(), text);
 }
 
 std::string expected_number(const Field& field) {
@@ -178,7 +178,7 @@ std::string meanings_of(const Field& field, const std::string& otherwise) {
 }
 
 void refuse_number(const Field& field, const Source& source) {
-    throw CsvDamage(source.place(field.offset), field.offset, found_text(field), "",
+    throw CsvDamage(source.location(field.offset), field.offset, found_text(field), "",
                     expected_number(field), {as_decimal_comma()});
 }
 

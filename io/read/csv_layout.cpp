@@ -91,7 +91,7 @@ private:
         if (found == fields_.begin() && is_word(*found))
             found = std::find_if(from + 1, fields_.end(), is_word);
         if (found == fields_.end()) found = from;
-        throw CsvDamage(rest_.source().place(found->offset), found->offset, found_text(*found),
+        throw CsvDamage(rest_.source().location(found->offset), found->offset, found_text(*found),
                         meanings_of(*found, "the name of a column"),
                         next() ? "numbers, or a header of words" : expected_number(*found),
                         {as_decimal_comma(), as_header(lines_to_next())});
@@ -101,8 +101,8 @@ private:
 
     [[noreturn]] void refuse(const std::string& found, const std::string& expected,
                              std::vector<CsvWay> ways) const {
-        throw CsvDoubt(line_place(rest_.source(), line_.line), line_.offset, found, "", expected,
-                       std::move(ways));
+        throw CsvDoubt(line_location(rest_.source().name, line_.line), line_.offset, found, "",
+                       expected, std::move(ways));
     }
 
     const CsvLine& line_;
@@ -176,7 +176,7 @@ std::optional<CsvLine> row_among_comments(const CsvLayout& layout, const CsvLine
             return record;
         const bool by_header = style.header == Guess::yes || !is_row || !fits;
         throw CsvDoubt(
-            line_place(source, number), record.offset,
+            line_location(source.name, number), record.offset,
             is_missing ? found_text(first) : "a line that begins with '#'",
             is_missing ? ", which may be a missing value or begin a comment"
                        : ", which may be a comment or a row",
@@ -241,7 +241,7 @@ void check_header_width(const CsvLayout& layout, const Source& source) {
         layout.labelled.value_or(first.quoted || cell_of(first) != Cell::number);
     if (named == 0 || named == width || (is_short && may_be_label)) return;
     throw CsvDoubt(
-        line_place(source, layout.row.line), layout.row.offset,
+        line_location(source.name, layout.row.line), layout.row.offset,
         std::to_string(width) + (width == 1 ? " field" : " fields"), "",
         std::to_string(named) + " as in the header, line " + std::to_string(layout.header.line),
         {{{labels_yes}, "the first", "as a label"}});
@@ -252,7 +252,7 @@ void check_commas(const CsvLine& header, const CsvLineReader& reader) {
     if (reader.style().decimal != DecimalMark::comma || reader.separator() != ' ') return;
     for (const Field& field : header.fields)
         if (!field.quoted && field.text.find(',') != std::string::npos)
-            throw CsvDoubt(reader.source().place(field.offset), field.offset, found_text(field),
+            throw CsvDoubt(reader.source().location(field.offset), field.offset, found_text(field),
                            ", which may be one name or two", "names in quotes",
                            {{{decimal_point}, "it", "as two"}});
 }
@@ -279,12 +279,12 @@ CsvLayout read_layout(CsvLineReader& reader) {
     if (!more && layout.header.fields.empty())
         throw Error(ErrorKind::input, source.name, "has no row of numbers; expected at least one");
     if (!more)
-        throw Error(ErrorKind::input, source.place(layout.header.fields[0].offset), "found '",
+        throw Error(ErrorKind::input, source.location(layout.header.fields[0].offset), "found '",
                     shortened(layout.header.fields[0].text),
                     "' and no number on this line; expected a row of numbers");
     layout.labelled = first_words(layout, reader);
     if (layout.labelled.value_or(false) && layout.row.fields.size() < 2)
-        throw Error(ErrorKind::input, line_place(source, layout.row.line),
+        throw Error(ErrorKind::input, line_location(source.name, layout.row.line),
                     "one field, taken for a label; expected numbers after it");
     check_first_hash_line(layout, reader);
     check_header_width(layout, source);
@@ -293,7 +293,7 @@ CsvLayout read_layout(CsvLineReader& reader) {
 
 void refuse_hash_line(const CsvLine& line, bool may_be_labelled, const CsvLineReader& reader) {
     const bool by_labels = may_be_labelled && reader.style().labels == Guess::automatic;
-    throw CsvDoubt(line_place(reader.source(), line.line), line.offset,
+    throw CsvDoubt(line_location(reader.source().name, line.line), line.offset,
                    "a line that begins with '#' after the first row", "",
                    "its label in quotes, or no such line",
                    {as_comment(), {{by_labels ? labels_yes : comments_no}, "it", "as a row"}});

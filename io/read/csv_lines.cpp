@@ -43,10 +43,6 @@ std::string_view take_line(std::string_view& rest) {
     return line;
 }
 
-std::string line_place(const Source& source, std::size_t line) {
-    return source.name + ":" + std::to_string(line);
-}
-
 CsvLineReader::CsvLineReader(const Source& source, const CsvStyle& style, char separator)
     : source_(source), text_(source.text), style_(style),
       separator_(separator != '\0' ? separator : find_separator()),
@@ -64,14 +60,14 @@ bool CsvLineReader::next(CsvLine& line) {
     line.offset = at_;
     do {
         if (line.fields.size() == max_fields)
-            throw Error(ErrorKind::input, line_place(source_, line_), "more than ", max_fields,
-                        " fields on one line; expected fewer, or another format");
+            throw Error(ErrorKind::input, line_location(source_.name, line_), "more than ",
+                        max_fields, " fields on one line; expected fewer, or another format");
         line.fields.push_back(read_field());
     } while (take_separator());
     skip_line_end();
     if (ends_with_separator_ && line.fields.size() > 1) line.fields.pop_back();
     if (is_empty(line))
-        throw Error(ErrorKind::input, line_place(source_, line.line),
+        throw Error(ErrorKind::input, line_location(source_.name, line.line),
                     "a row of empty fields; expected numbers, or no such line");
     if (is_comma_open_) check_commas(line);
     line.after_blank = !before_first_ && after_blank_;
@@ -152,7 +148,7 @@ void CsvLineReader::check_commas(const CsvLine& line) const {
         const Field &before = line.fields[i - 1], &field = line.fields[i];
         const std::string joined = before.text + "," + field.text;
         if (before.quoted || field.quoted || !has_decimal_comma(joined)) continue;
-        throw CsvDoubt(source_.place(before.offset), line.offset,
+        throw CsvDoubt(source_.location(before.offset), line.offset,
                        "found '" + shortened(joined) + "'", ", which may be one number or two",
                        "quotes around each number with a decimal comma",
                        {{{decimal_point}, "it", "as two"}});
@@ -204,14 +200,14 @@ void CsvLineReader::read_shape(std::string_view comment) {
     comment.remove_prefix(std::string_view("shape").size());
     comment.remove_prefix(std::min(comment.find_first_not_of(" \t"), comment.size()));
     if (!comment.starts_with(':')) return;
-    const std::string place = line_place(source_, line_);
+    const std::string location = line_location(source_.name, line_);
     if (shape_.line != 0)
-        throw Error(ErrorKind::input, place, "a second shape; expected one, as in line ",
+        throw Error(ErrorKind::input, location, "a second shape; expected one, as in line ",
                     shape_.line);
     shape_.line = line_;
     shape_.shape = whole_numbers(comment.substr(1));
     if (shape_.shape.empty())
-        throw Error(ErrorKind::input, place, "found '", shortened(comment.substr(1)),
+        throw Error(ErrorKind::input, location, "found '", shortened(comment.substr(1)),
                     "'; expected the lengths of the axes, as in # shape: 2, 6, 3");
 }
 
@@ -227,7 +223,7 @@ Field CsvLineReader::read_field() {
     const bool ends = at_line_end() || text_[at_] == separator_ ||
                       (separator_ == ' ' && is_blank(text_[at_ - 1]));
     if (!ends)
-        throw Error(ErrorKind::input, source_.place(at_), "found ", excerpt(text_, at_),
+        throw Error(ErrorKind::input, source_.location(at_), "found ", excerpt(text_, at_),
                     " after a quoted field; expected ",
                     separator_ == '\t'  ? "a tab"
                     : separator_ == ' ' ? "a blank"
@@ -242,7 +238,7 @@ void CsvLineReader::take_decimal_comma(Field& field) const {
     if (style_.decimal != DecimalMark::comma) return;
     if (!field.quoted && field.text.find('.') != std::string::npos &&
         cell_of(field) == Cell::number)
-        throw CsvDoubt(source_.place(field.offset), field.offset, found_text(field), "",
+        throw CsvDoubt(source_.location(field.offset), field.offset, found_text(field), "",
                        "decimal commas", {{{decimal_point}, "it", "as a number", 1}});
     field.decimal_comma = has_decimal_comma(field.text);
     if (field.decimal_comma) field.text[field.text.find(',')] = '.';
@@ -252,7 +248,7 @@ void CsvLineReader::read_quoted(Field& field) {
     field.quoted = true;
     for (++at_;; ++at_) {
         if (at_line_end())
-            throw CsvDoubt(source_.place(field.offset), field.offset,
+            throw CsvDoubt(source_.location(field.offset), field.offset,
                            "a quote that does not end on its line", "", "a closing '\"'",
                            {{{quotes_no}, "it", "as text"}});
         if (text_[at_] != '"') {

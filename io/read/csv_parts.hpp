@@ -68,9 +68,6 @@ struct CsvLine {
 /// The first line of the text, without its end; takes it and its end from `rest`.
 std::string_view take_line(std::string_view& rest);
 
-/// "f.csv:3".
-std::string line_place(const Source& source, std::size_t line);
-
 /// The shape in a comment `# shape: 2, 6, 3`.
 struct ShapeComment {
     std::vector<std::size_t> shape;  // empty if there is none
@@ -193,10 +190,10 @@ inline CsvWay as_comment() {
 /// An ambiguous text. what() is "found; expected ...", without flags.
 class CsvDoubt : public Error {
 public:
-    /// `offset`: in the line at `where`. `meanings`: ", which may be ..." if there are several.
-    CsvDoubt(std::string where, std::size_t offset, std::string found, std::string meanings,
+    /// `offset`: in the line at `location`. `meanings`: ", which may be ..." if there are several.
+    CsvDoubt(std::string location, std::size_t offset, std::string found, std::string meanings,
              std::string expected, std::vector<CsvWay> ways)
-        : Error(ErrorKind::input, std::move(where), found, "; expected ", expected),
+        : Error(ErrorKind::input, std::move(location), found, "; expected ", expected),
           offset_(offset), found_(std::move(found)), meanings_(std::move(meanings)),
           expected_(std::move(expected)), ways_(std::move(ways)) {}
 

@@ -55,7 +55,7 @@ public:
         for (std::uint64_t i = 0; i < keys_; ++i) read_key();
         read_alignment();
         for (std::uint64_t i = 0; i < tensors_; ++i) read_tensor();
-        place_tensors();
+        locate_tensors();
         return std::move(file_);
     }
 
@@ -248,7 +248,7 @@ private:
     }
 
     /// The data begin at the next multiple of the alignment after the header.
-    void place_tensors() {
+    void locate_tensors() {
         if (tensors_ == 0) return;
         const std::uint64_t end = at_;
         const std::uint64_t begin = end + (alignment_ - end % alignment_) % alignment_;
@@ -285,16 +285,16 @@ private:
         for (std::size_t i = 0; i < in_order.size(); ++i) {
             const StoredArray& array = *in_order[i];
             const bool is_last = i + 1 == in_order.size();
-            const std::uint64_t place = (is_last ? data : in_order[i + 1]->offset) - array.offset;
-            if (place < array.size)
+            const std::uint64_t space = (is_last ? data : in_order[i + 1]->offset) - array.offset;
+            if (space < array.size)
                 fail("tensors ", quoted_name(array.name), " and ",
                      quoted_name(in_order[i + 1]->name), " overlap; expected tensors side by side");
             const GgmlType* const type = find_ggml_type(array.type_name);
             const bool has_size = type != nullptr && type->bytes != 0;
-            if (has_size && place - array.size >= alignment_)
+            if (has_size && space - array.size >= alignment_)
                 fail("tensor ", quoted_name(array.name), " of type ", array.type_name,
                      " and shape ", shape_text(array.shape), " takes ", array.size,
-                     " bytes; expected ", place, ", up to the ",
+                     " bytes; expected ", space, ", up to the ",
                      is_last ? "end of the file" : "next tensor");
         }
     }

@@ -119,7 +119,7 @@ public:
 private:
     template <class... Parts>
     [[noreturn]] void fail(std::size_t at, const Parts&... expected) const {
-        throw Error(ErrorKind::input, source_.place(at), "found ", excerpt(text_, at),
+        throw Error(ErrorKind::input, source_.location(at), "found ", excerpt(text_, at),
                     "; expected ", expected..., ", as attn writes it");
     }
 
@@ -131,7 +131,7 @@ private:
         return found;
     }
 
-    /// The first place from here without one of these characters.
+    /// The first byte from here that is not one of these characters.
     std::size_t next(std::string_view of, std::size_t from) const {
         return std::min(text_.find_first_not_of(of, from), text_.size());
     }
@@ -279,7 +279,7 @@ private:
         const std::uint64_t found = bytes.size() / row_of(words.type).size;
         const auto expected = elements_of(array.shape);
         if (found != expected)
-            throw Error(ErrorKind::input, source_.place(std::min(at_, text_.size() - 1)),
+            throw Error(ErrorKind::input, source_.location(std::min(at_, text_.size() - 1)),
                         array.name, " ", shape_text(array.shape), " has ", found,
                         " numbers; expected as many as its shape");
         if (!names_.insert(array.name).second)

@@ -89,7 +89,7 @@ InputFile open_input_file(const std::string& path, const InputFormat* format,
         bytes->read(0, std::min<std::uint64_t>(bytes->size(), max_magic_length));
     InputFile file;
     file.array = parts.array;
-    file.name = file.place = bytes->name();
+    file.name = file.location = bytes->name();
     if (format == nullptr) format = format_of_start(start);
     if (format == nullptr || format->text) {
         refuse_unread(file.name, start);
@@ -119,7 +119,7 @@ InputFile input_file_of_line(Source line) {
     InputFile file;
     file.format = json_input;
     file.name = line.name;
-    file.place = line.name + ":" + std::to_string(line.first_line);
+    file.location = line_location(line.name, line.first_line);
     file.source = std::make_shared<const Source>(std::move(line));
     file.document = std::make_shared<const JsonDocument>(*file.source);
     return file;

@@ -24,9 +24,9 @@ void require_one_standard_input(const std::vector<std::string>& paths);
 
 /// Exactly one of `document` and `arrays` is set, or none for CSV and for lines of NDJSON.
 struct InputFile {
-    std::string name;   ///< the path, or <stdin>
-    std::string place;  ///< the name in errors: the name, or "name:line" of a line
-    std::string array;  ///< the array named in the path, or empty
+    std::string name;      ///< the path, or <stdin>
+    std::string location;  ///< the name in errors: the name, or "name:line" of a line
+    std::string array;     ///< the array named in the path, or empty
     const InputFormat* format = nullptr;           ///< the row of the table
     std::shared_ptr<const Source> source;          ///< of the text formats
     std::shared_ptr<const JsonDocument> document;  ///< json, and one object as ndjson
@@ -63,7 +63,7 @@ struct MatrixLabels {
 NumberArray read_one_array(const InputFile& file, const ArrayRules& rules, ThreadPool* workers,
                            const CsvStyle& style = {}, MatrixLabels* labels = nullptr);
 
-/// The same in the rules' dtype: those of binary files are read directly into place.
+/// The same in the rules' dtype: those of binary files are read directly into the result.
 RealArray read_reals(const InputFile& file, const ArrayRules& rules, ThreadPool* workers,
                      const CsvStyle& style = {}, MatrixLabels* labels = nullptr);
 

@@ -77,9 +77,9 @@ bool starts_with_bracket(std::string_view text) {
     return first != std::string_view::npos && (text[first] == '[' || text[first] == '{');
 }
 
-[[noreturn]] void fail_to_choose(const std::string& place, const std::string& list) {
-    throw Error(ErrorKind::input, place, "several arrays: ", list, "; expected one, named as in ",
-                place, ":NAME");
+[[noreturn]] void fail_to_choose(const std::string& location, const std::string& list) {
+    throw Error(ErrorKind::input, location, "several arrays: ", list,
+                "; expected one, named as in ", location, ":NAME");
 }
 
 [[noreturn]] void refuse_name(const InputFile& file) {

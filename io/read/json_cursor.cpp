@@ -61,10 +61,10 @@ std::size_t find_trailing_comma(std::string_view text, std::size_t offset) {
 
 void JsonCursor::report(std::size_t at, const std::string& message) const {
     const std::size_t comma = find_trailing_comma(text_, at);
-    if (comma == text_.npos) throw Error(ErrorKind::input, source_->place(at), message);
+    if (comma == text_.npos) throw Error(ErrorKind::input, source_->location(at), message);
     const std::string after = comma == at ? "the end" : std::string("'") + text_[at] + "'";
-    throw Error(ErrorKind::input, source_->place(comma), "a trailing comma; expected none before ",
-                after);
+    throw Error(ErrorKind::input, source_->location(comma),
+                "a trailing comma; expected none before ", after);
 }
 
 std::string_view JsonCursor::take_string() {

@@ -1,4 +1,4 @@
-// A place in a JSON text, which moves from token to token.
+// A cursor in a JSON text, which moves from token to token.
 #pragma once
 
 #include <optional>
@@ -118,7 +118,7 @@ public:
     const JsonMember* find(const std::string& key) const;
 
     /// "file:line:column" of a member's value.
-    std::string place(const JsonMember& member) const { return source_.place(member.begin); }
+    std::string location(const JsonMember& member) const { return source_.location(member.begin); }
 
     /// The root array, or one member, as a rectangular array of numbers. Errors: those of
     /// read_json_array, and for the root those of the constructor.

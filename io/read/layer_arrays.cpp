@@ -15,7 +15,7 @@ constexpr std::size_t max_layer = 999'999'999;
 template <class... Parts>
 [[noreturn]] void fail(const JsonDocument& document, const JsonMember& member,
                        const Parts&... message) {
-    throw Error(ErrorKind::input, document.place(member), member.key, " ", message...);
+    throw Error(ErrorKind::input, document.location(member), member.key, " ", message...);
 }
 
 /// Whether a list holds arrays of layers: its first entry besides null has two axes or more.
@@ -57,13 +57,14 @@ std::string_view without_stack(std::string_view name) {
     return name;
 }
 
-std::vector<std::size_t> layer_numbers_of(const nlohmann::json& value, const std::string& place) {
+std::vector<std::size_t> layer_numbers_of(const nlohmann::json& value,
+                                          const std::string& location) {
     if (value.is_null()) return {};
     auto layers = unsigned_list(value).value_or(std::vector<std::size_t>());
     const bool is_ascending =
         std::ranges::adjacent_find(layers, std::greater_equal<>()) == layers.end();
     if (layers.empty() || !is_ascending || layers.back() > max_layer)
-        throw Error(ErrorKind::input, place, layer_numbers_key, " is ", shortened(value.dump()),
+        throw Error(ErrorKind::input, location, layer_numbers_key, " is ", shortened(value.dump()),
                     "; expected a list of layers, ascending from 0");
     return layers;
 }
@@ -71,7 +72,7 @@ std::vector<std::size_t> layer_numbers_of(const nlohmann::json& value, const std
 std::vector<std::size_t> layer_numbers_of(const JsonDocument& document) {
     const JsonMember* member = document.find(layer_numbers_key);
     if (member == nullptr) return {};
-    return layer_numbers_of(document.read_value(*member), document.place(*member));
+    return layer_numbers_of(document.read_value(*member), document.location(*member));
 }
 
 std::vector<LayerMember> layers_in(const JsonDocument& document, const JsonMember& member,
@@ -109,7 +110,7 @@ std::optional<JsonMember> layer_member(const JsonDocument& document, const std::
         if (!entry.is_absent) list += (list.empty() ? "" : ", ") + std::to_string(entry.layer);
     }
     if (list.empty()) return std::nullopt;
-    throw Error(ErrorKind::input, document.place(*member), "layer ", wanted->layer, " has no ",
+    throw Error(ErrorKind::input, document.location(*member), "layer ", wanted->layer, " has no ",
                 wanted->array, "; expected one of the layers ", shortened(list, longest_list));
 }
 

@@ -34,9 +34,9 @@ std::string json_of_dictionary(std::string_view text) {
 }
 
 /// Fills in the array's type, order and shape.
-void read_dictionary(std::string_view text, const std::string& place, StoredArray& array) {
+void read_dictionary(std::string_view text, const std::string& location, StoredArray& array) {
     const std::string dictionary = json_of_dictionary(text);
-    const Source source{place + ": npy header", dictionary};
+    const Source source{location + ": npy header", dictionary};
     const auto fail = [&](const auto&... message) -> void {
         throw Error(ErrorKind::input, source.name, message...);
     };
@@ -93,7 +93,7 @@ StoredArray stored_in(const ZipEntry& entry, const std::shared_ptr<const Bytes>&
         }
         return start.substr(static_cast<std::size_t>(offset), count);
     };
-    array.offset = read_npy_header(read, entry.size, array.place(), array);
+    array.offset = read_npy_header(read, entry.size, array.location(), array);
     array.zip = std::make_shared<const ZipEntry>(entry);
     return array;
 }
@@ -102,9 +102,9 @@ StoredArray stored_in(const ZipEntry& entry, const std::shared_ptr<const Bytes>&
 
 std::uint64_t read_npy_header(
     FunctionRef<std::string(std::uint64_t offset, std::size_t count)> read, std::uint64_t size,
-    const std::string& place, StoredArray& array) {
+    const std::string& location, StoredArray& array) {
     const auto fail = [&](const auto&... message) -> void {
-        throw Error(ErrorKind::input, place, message...);
+        throw Error(ErrorKind::input, location, message...);
     };
 
     if (size < 12) fail(size, " bytes, too few for an npy header; expected at least 12");
@@ -119,7 +119,7 @@ std::uint64_t read_npy_header(
     if (length > max_npy_header_length || prefix + length > size)
         fail("an npy header of ", length, " bytes in ", size, "; expected at most ",
              max_npy_header_length, ", and all of them there");
-    read_dictionary(read(prefix, length), place, array);
+    read_dictionary(read(prefix, length), location, array);
 
     const std::uint64_t given = array.size = size - prefix - length;
     if (!array.type)

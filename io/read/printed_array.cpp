@@ -93,7 +93,7 @@ private:
 
     template <class... Parts>
     [[noreturn]] void fail(const Parts&... message) const {
-        throw Error(ErrorKind::input, source_.place(at_), message...);
+        throw Error(ErrorKind::input, source_.location(at_), message...);
     }
 
     void take_token(std::size_t& depth) {

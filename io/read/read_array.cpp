@@ -19,7 +19,7 @@ constexpr std::size_t piece_bytes = std::size_t{1} << 18;
 
 template <class... Parts>
 [[noreturn]] void fail_at(const StoredArray& array, const Parts&... message) {
-    throw Error(ErrorKind::input, array.place(), message...);
+    throw Error(ErrorKind::input, array.location(), message...);
 }
 
 bool holds_whole_numbers(const StoredArray& array) {
@@ -41,19 +41,20 @@ void check_memory(const StoredArray& array, const ArrayRules& rules, std::size_t
     const double copies = array.fortran_order && rank > 1 ? 2 : 1;
     require_memory(rules.memory_before + copies * static_cast<double>(element_size) *
                                              static_cast<double>(array.elements()),
-                   array.place(), rules.memory_before == 0 ? "this array" : "all up to this array");
+                   array.location(),
+                   rules.memory_before == 0 ? "this array" : "all up to this array");
 }
 
-/// The row-major position of the element stored at `at`.
-std::size_t row_major_place(std::size_t at, const StoredArray& array) {
+/// The row-major index of the element stored at `at`.
+std::size_t row_major_index(std::size_t at, const StoredArray& array) {
     if (!array.fortran_order) return at;
-    std::size_t place = 0, block = array.elements();
+    std::size_t index = 0, block = array.elements();
     for (std::size_t extent : array.shape) {
         block /= extent;
-        place += at % extent * block;
+        index += at % extent * block;
         at /= extent;
     }
-    return place;
+    return index;
 }
 
 /// Applies the rules for text, and reports the first invalid number in row-major order. Pieces may
@@ -71,9 +72,9 @@ public:
         if (takes_all_ || (narrows_ ? all_finite<float>(piece) : all_finite<T>(piece))) return;
         for (std::size_t i = 0; i < piece.size(); ++i) {
             if (is_taken(piece[i])) continue;
-            const Fault fault{row_major_place(first + i, array_), static_cast<double>(piece[i])};
+            const Fault fault{row_major_index(first + i, array_), static_cast<double>(piece[i])};
             const std::lock_guard lock(finding_);
-            if (!fault_ || fault.place < fault_->place) fault_ = fault;
+            if (!fault_ || fault.index < fault_->index) fault_ = fault;
         }
     }
 
@@ -81,16 +82,16 @@ public:
     void end() const {
         if (!fault_) return;
         const bool finite = std::isfinite(fault_->value);
-        const std::string where = "element " + index_text(fault_->place, array_.shape) + " is ";
+        const std::string found = "element " + index_text(fault_->index, array_.shape) + " is ";
         fail_at(array_,
-                finite ? where + number_text(fault_->value) + " and " + overflow_text(rules_.dtype)
-                       : where + (std::isnan(fault_->value) ? "NaN" : "infinite") +
+                finite ? found + number_text(fault_->value) + " and " + overflow_text(rules_.dtype)
+                       : found + (std::isnan(fault_->value) ? "NaN" : "infinite") +
                              "; expected a finite number");
     }
 
 private:
     struct Fault {
-        std::size_t place;
+        std::size_t index;
         double value;
     };
 
@@ -124,7 +125,7 @@ private:
 /// The contents of an array's zip entry from this element on; null if it is not in a zip file.
 std::unique_ptr<ZipStream> unzip_from(const StoredArray& array, std::size_t first) {
     if (array.zip == nullptr) return nullptr;
-    auto stream = std::make_unique<ZipStream>(array.bytes, *array.zip, array.place());
+    auto stream = std::make_unique<ZipStream>(array.bytes, *array.zip, array.location());
     for (std::uint64_t skip = array.offset + first * row_of(*array.type).size; skip != 0;) {
         char unused[4096];
         const std::size_t step =
@@ -135,7 +136,7 @@ std::unique_ptr<ZipStream> unzip_from(const StoredArray& array, std::size_t firs
     return stream;
 }
 
-/// Reads elements one run after the other, those of T directly into place.
+/// Reads elements one run after the other, those of T directly into the result.
 template <class T>
 class ElementReader {
 public:
@@ -277,10 +278,10 @@ nlohmann::json ArrayFile::config() const {
     return found != metadata->end() && found->is_object() ? *found : nlohmann::json();
 }
 
-std::shared_ptr<const nlohmann::json> parse_metadata(const std::string& place,
+std::shared_ptr<const nlohmann::json> parse_metadata(const std::string& location,
                                                      std::string_view text) {
     if (!text.starts_with('{')) return {};
-    const Source source = source_of_line(place, text, 1);
+    const Source source = source_of_line(location, text, 1);
     return std::make_shared<const nlohmann::json>(JsonDocument(source).read_values());
 }
 
@@ -299,7 +300,7 @@ std::shared_ptr<const nlohmann::json> read_metadata(const StoredArray& array) {
     if (array.elements() > max_metadata_length)
         fail_at(array, array.elements(), " bytes of settings and labels; expected at most ",
                 max_metadata_length);
-    return parse_metadata(array.place(), read(array.elements()));
+    return parse_metadata(array.location(), read(array.elements()));
 }
 
 NumberArray read_numbers(const StoredArray& array, const ArrayRules& rules, ThreadPool* workers) {

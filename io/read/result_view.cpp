@@ -103,7 +103,8 @@ ResultHead::ResultHead(const InputFile& file)
       layout(shared_member(file, "layout")), layers(shared_member(file, "layers")),
       corpus(shared_member(file, "corpus")) {
     const json name = head_member(file, "mode"), number = head_member(file, "id");
-    layer_numbers = file.arrays ? layer_numbers_of(head_member(file, layer_numbers_key), file.place)
+    layer_numbers = file.arrays
+                        ? layer_numbers_of(head_member(file, layer_numbers_key), file.location)
                     : file.holds_object() ? layer_numbers_of(*file.document)
                                           : std::vector<std::size_t>();
     if (name.is_string()) mode = name.get<std::string>();
@@ -169,11 +170,12 @@ ResultView::ResultView(InputFile file, Scope scope)
     : file_(std::move(file)), scope_(scope), head_(file_) {
     find_arrays();
     if (arrays_.empty())
-        throw Error(ErrorKind::input, file_.place, "holds no array; expected a result or an array");
+        throw Error(ErrorKind::input, file_.location,
+                    "holds no array; expected a result or an array");
 }
 
 void ResultView::add_array(ArrayView array) {
-    places_.emplace(array.name, arrays_.size());
+    indices_.emplace(array.name, arrays_.size());
     arrays_.push_back(std::move(array));
 }
 
@@ -220,14 +222,14 @@ void ResultView::find_arrays() {
         if (is_array && entries.empty())
             add_array({member.key, dtype_, nullptr, member});
         else if (find_array(member.key) && head_.has_layout())
-            throw Error(ErrorKind::input, file_.place, member.key,
+            throw Error(ErrorKind::input, file_.location, member.key,
                         " is not an array; expected the array of a result");
     }
 }
 
 const ArrayView* ResultView::find(std::string_view name) const {
-    const auto found = places_.find(std::string(name));
-    return found == places_.end() ? nullptr : &arrays_[found->second];
+    const auto found = indices_.find(std::string(name));
+    return found == indices_.end() ? nullptr : &arrays_[found->second];
 }
 
 /// JSON has the generated tokens as an array, other formats have them in their head.
@@ -331,7 +333,7 @@ std::vector<InputFile> open_results(const std::string& path) {
         results.push_back(file.at(i));
         const InputFile& result = results.back();
         if (file.size() > 1 && result.document->find("error") != nullptr)
-            throw Error(ErrorKind::input, result.place,
+            throw Error(ErrorKind::input, result.location,
                         "a record that failed in its batch; expected a result on every line");
     }
     return results;

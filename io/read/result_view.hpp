@@ -26,8 +26,8 @@ std::optional<LayerArray> split_layer_name(const std::string& name);
 std::string_view without_stack(std::string_view name);
 
 /// The layers of a model's result, from the value of that member; empty for null, which all other
-/// files have. Errors: kind input at `place` if it is not a list of ascending numbers.
-std::vector<std::size_t> layer_numbers_of(const nlohmann::json& value, const std::string& place);
+/// files have. Errors: kind input at `location` if it is not a list of ascending numbers.
+std::vector<std::size_t> layer_numbers_of(const nlohmann::json& value, const std::string& location);
 std::vector<std::size_t> layer_numbers_of(const JsonDocument& document);
 
 /// One entry of a list of layers.
@@ -90,7 +90,7 @@ struct ResultHead {
     bool has_layout() const;
     /// Whether the tokens are those of the encoder of an encoder-decoder model.
     bool has_decoder() const;
-    /// The chosen heads of the array's axis of heads, and the place of that axis; empty: all.
+    /// The chosen heads of the array's axis of heads, and the index of that axis; empty: all.
     std::vector<std::size_t> heads_of(std::string_view array, std::size_t& axis) const;
     /// An unsigned integer of the config.
     std::optional<std::uint64_t> number(const std::string& key) const;
@@ -134,7 +134,7 @@ public:
     ResultView(InputFile file, Scope scope);
 
     /// The location in errors: the path, <stdin>, or "path:line".
-    const std::string& place() const { return file_.place; }
+    const std::string& location() const { return file_.location; }
     /// The array that the path names, or empty.
     const std::string& named() const { return file_.array; }
     /// Whether elements are the shortest decimals of their dtype.
@@ -174,7 +174,7 @@ private:
     bool is_one_array_ = false;
     std::optional<NumberType> dtype_;
     std::vector<ArrayView> arrays_;  // of heap memory that moves with the file
-    std::unordered_map<std::string, std::size_t> places_;
+    std::unordered_map<std::string, std::size_t> indices_;
 };
 
 /// A file of one result, or of one per line of NDJSON, each of which is opened when it is asked

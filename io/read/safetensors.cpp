@@ -19,7 +19,7 @@ public:
 
     ArrayFile read() {
         read_header();
-        check_places();
+        check_offsets();
         ArrayFile file{bytes_->name(), std::move(tensors_), {}};
         file.metadata = parse_metadata(file.name + ":__metadata__", metadata_);
         return file;
@@ -61,7 +61,7 @@ private:
     template <class... Parts>
     [[noreturn]] static void fail_at(const JsonDocument& document, const JsonMember& member,
                                      const Parts&... expected) {
-        throw Error(ErrorKind::input, document.place(member), quoted_name(member.key), " is ",
+        throw Error(ErrorKind::input, document.location(member), quoted_name(member.key), " is ",
                     one_line(shortened(document.text(member))), "; expected ", expected...);
     }
 
@@ -128,15 +128,15 @@ private:
     }
 
     /// The tensors must fill the file without a gap, in any order of their names.
-    void check_places() const {
-        std::vector<const StoredArray*> by_place;
-        for (const StoredArray& array : tensors_) by_place.push_back(&array);
-        std::ranges::sort(by_place, [](const StoredArray* a, const StoredArray* b) {
+    void check_offsets() const {
+        std::vector<const StoredArray*> by_offset;
+        for (const StoredArray& array : tensors_) by_offset.push_back(&array);
+        std::ranges::sort(by_offset, [](const StoredArray* a, const StoredArray* b) {
             return std::pair(a->offset, a->size) < std::pair(b->offset, b->size);
         });
         std::uint64_t end = header_end_;
         std::string before = "the header";
-        for (const StoredArray* array : by_place) {
+        for (const StoredArray* array : by_offset) {
             const std::string name = quoted_name(array->name);
             if (array->offset < end)
                 fail(before, " and ", name, " overlap; expected tensors side by side");
@@ -193,7 +193,7 @@ ArrayFile open_index(const std::shared_ptr<const Bytes>& index) {
                            shard.find('\\') == std::string::npos &&
                            shard.find('\0') == std::string::npos;
         if (!plain)
-            throw Error(ErrorKind::input, names.place(member), quoted_name(name), " is in ",
+            throw Error(ErrorKind::input, names.location(member), quoted_name(name), " is in ",
                         io::shortened(file.dump(-1, ' ', true)),
                         "; expected the name of a file in the folder of the index");
         const std::string shard_path = path_beside(path, shard);

@@ -141,7 +141,7 @@ public:
 
 private:
     std::uint32_t unknown_id() const {
-        if (!unknown_) fail_unknown_token(settings_.place, *settings_.unknown);
+        if (!unknown_) fail_unknown_token(settings_.location, *settings_.unknown);
         return *unknown_;
     }
 

@@ -87,16 +87,16 @@ constexpr const char* continuation = "##";  ///< of pieces that do not begin a w
 
 class GgufTokenizerReader {
 public:
-    GgufTokenizerReader(const std::string& place, const nlohmann::json& metadata)
-        : place_(place), root_(metadata, place) {
-        parts_->place = place;
+    GgufTokenizerReader(const std::string& location, const nlohmann::json& metadata)
+        : location_(location), root_(metadata, location) {
+        parts_->location = location;
     }
 
     Tokenizer read() {
         const std::string model = value("model").string();
         const bool is_bert = model == "bert";
         if (model != "llama" && model != "gpt2" && model != "t5" && !is_bert)
-            throw Error(ErrorKind::unsupported, value("model").place(), quoted_name(model),
+            throw Error(ErrorKind::unsupported, value("model").location(), quoted_name(model),
                         " is not supported; expected llama, gpt2, bert or t5");
         read_tokens(is_bert);
         if (is_bert) {
@@ -111,7 +111,7 @@ public:
         }
         std::vector<AddedToken> tokens = found_in_text();
         parts_->pieces = pieces_;
-        parts_->added.emplace(std::move(tokens), Normalizer(), place_);
+        parts_->added.emplace(std::move(tokens), Normalizer(), location_);
         return Tokenizer(std::move(parts_));
     }
 
@@ -119,7 +119,7 @@ private:
     bool has(const std::string& key) const { return root_.has(("tokenizer.ggml." + key).c_str()); }
     Setting value(const std::string& key) const {
         const std::string whole = "tokenizer.ggml." + key;
-        return {root_.at(whole.c_str()).value(), place_ + ": " + whole};
+        return {root_.at(whole.c_str()).value(), location_ + ": " + whole};
     }
     bool boolean(const std::string& key, bool otherwise) const {
         return has(key) ? value(key).boolean() : otherwise;
@@ -136,7 +136,8 @@ private:
                 piece.erase(0, std::string_view(space_mark).size());
             else if (marked && type_of(i) == normal_token)
                 piece.insert(0, continuation);
-            pieces_->add(static_cast<std::uint32_t>(i), piece, [&] { return tokens[i].place(); });
+            pieces_->add(static_cast<std::uint32_t>(i), piece,
+                         [&] { return tokens[i].location(); });
         }
         pieces_->finish();
     }
@@ -186,11 +187,11 @@ private:
                                         {"lowercase", lowers}},
             words{{"type", "BertPreTokenizer"}},
             decoder{{"type", "WordPiece"}, {"prefix", continuation}, {"cleanup", true}};
-        parts_->normalizer = read_normalizer({normalizer, place_});
-        parts_->pre_tokenizer = read_pre_tokenizer({words, place_});
-        parts_->decoder = read_decoder({decoder, place_});
+        parts_->normalizer = read_normalizer({normalizer, location_});
+        parts_->pre_tokenizer = read_pre_tokenizer({words, location_});
+        parts_->decoder = read_decoder({decoder, location_});
         WordPieceSettings settings;
-        settings.place = place_;
+        settings.location = location_;
         settings.prefix = continuation;
         if (const auto unknown = id_of({"unknown_token_id"}))
             settings.unknown = *pieces_->piece(*unknown);
@@ -204,7 +205,7 @@ private:
     /// SentencePiece's. Only pieces of the normal type are found in a text.
     void read_unigram() {
         UnigramSettings settings;
-        settings.place = place_;
+        settings.location = location_;
         for (const Setting& score : for_tokens("scores"))
             settings.scores.push_back(type_of(settings.scores.size()) == normal_token
                                           ? score.number()
@@ -226,8 +227,8 @@ private:
         nlohmann::json words{{"type", "Sequence"}, {"pretokenizers", nlohmann::json::array()}};
         if (boolean("remove_extra_whitespaces", false)) words["pretokenizers"].push_back(split);
         words["pretokenizers"].push_back(marks);
-        parts_->pre_tokenizer = read_pre_tokenizer({words, place_});
-        parts_->decoder = read_decoder({decoder, place_});
+        parts_->pre_tokenizer = read_pre_tokenizer({words, location_});
+        parts_->decoder = read_decoder({decoder, location_});
         const auto first = token_if("add_bos_token", false, {"bos_token_id"}),
                    last = token_if("add_eos_token", true, {"eos_token_id"}, "</s>");
         std::vector<TypedToken> between = last;  // twice in XLM-R
@@ -275,7 +276,7 @@ private:
         for (const SplitRule& rule : split_rules())
             if (rule.names.find(" " + name + " ") != std::string_view::npos) found = &rule;
         if (found == nullptr)
-            throw Error(ErrorKind::unsupported, value("pre").place(), quoted_name(name),
+            throw Error(ErrorKind::unsupported, value("pre").location(), quoted_name(name),
                         " is not supported; expected one of ", names_of_rules());
         nlohmann::json steps = nlohmann::json::array();
         for (const std::string_view expression : found->expressions)
@@ -284,14 +285,14 @@ private:
                              {"behavior", "Isolated"}});
         steps.push_back({{"type", "ByteLevel"}, {"add_prefix_space", false}, {"use_regex", false}});
         const nlohmann::json words{{"type", "Sequence"}, {"pretokenizers", steps}};
-        parts_->pre_tokenizer = read_pre_tokenizer({words, place_});
+        parts_->pre_tokenizer = read_pre_tokenizer({words, location_});
         std::vector<Merge> merges;
         for (const Setting& item : value("merges").items()) merges.push_back(read_merge(item));
         BpeSettings settings;
-        settings.place = place_;
+        settings.location = location_;
         settings.ignores_merges = found->ignores_merges;
         parts_->model = make_bpe(pieces_, std::move(settings), merges);
-        parts_->decoder = read_decoder({byte_level_, place_});
+        parts_->decoder = read_decoder({byte_level_, location_});
         return found->adds_bos;
     }
 
@@ -351,7 +352,7 @@ private:
     }
 
     const nlohmann::json byte_level_ = {{"type", "ByteLevel"}};
-    const std::string place_;
+    const std::string location_;
     const Setting root_;
     std::size_t count_ = 0;
     std::vector<std::uint64_t> types_;  ///< by id; empty: all are normal
@@ -359,10 +360,10 @@ private:
     std::shared_ptr<Tokenizer::Parts> parts_ = std::make_shared<Tokenizer::Parts>();
 };
 
-Tokenizer Tokenizer::from_gguf(const std::string& place, const nlohmann::json& metadata) {
+Tokenizer Tokenizer::from_gguf(const std::string& location, const nlohmann::json& metadata) {
     if (!metadata.is_object())
-        throw Error(ErrorKind::input, place, "has no metadata of a tokenizer; expected some");
-    return GgufTokenizerReader(place, metadata).read();
+        throw Error(ErrorKind::input, location, "has no metadata of a tokenizer; expected some");
+    return GgufTokenizerReader(location, metadata).read();
 }
 
 }  // namespace attn::io

@@ -52,11 +52,11 @@ Pattern Pattern::literal(std::string text) {
     return pattern;
 }
 
-Pattern Pattern::regex(std::string_view expression, const std::string& place) {
+Pattern Pattern::regex(std::string_view expression, const std::string& location) {
     if (expression.size() > longest_expression)
-        throw Error(ErrorKind::input, place,
+        throw Error(ErrorKind::input, location,
                     "is longer than 1 MiB; expected a shorter regular expression");
-    const std::string text = pcre2_syntax(expression, place);
+    const std::string text = pcre2_syntax(expression, location);
     const Owned<pcre2_compile_context> context(pcre2_compile_context_create(nullptr));
     if (context == nullptr) throw std::bad_alloc();
     pcre2_set_max_pattern_length(context.get(), std::size_t{1} << 23);
@@ -68,10 +68,10 @@ Pattern Pattern::regex(std::string_view expression, const std::string& place) {
         PCRE2_UTF | PCRE2_UCP | PCRE2_MULTILINE | PCRE2_NEVER_BACKSLASH_C | PCRE2_NO_UTF_CHECK,
         &error, &offset, context.get()));
     if (compiled->code == nullptr)
-        throw Error(ErrorKind::input, place, "is not a regular expression that can be used (",
+        throw Error(ErrorKind::input, location, "is not a regular expression that can be used (",
                     message_of(error), "): ", one_line(shortened(std::string(expression))));
     Pattern pattern;
-    pattern.place_ = place;
+    pattern.location_ = location;
     pattern.compiled_ = std::move(compiled);
     return pattern;
 }
@@ -81,7 +81,7 @@ Pattern Pattern::read(const Setting& setting) {
     if (setting.is_object() && setting.value().size() == 1) {
         if (setting.has("String")) return literal(setting.at("String").string());
         if (setting.has("Regex"))
-            return regex(setting.at("Regex").string(), setting.at("Regex").place());
+            return regex(setting.at("Regex").string(), setting.at("Regex").location());
     }
     setting.fail("is not a pattern; expected {\"String\": ...} or {\"Regex\": ...}");
 }
@@ -113,7 +113,7 @@ Matches Pattern::find(std::string_view text) const {
                         text.size(), from, PCRE2_NO_UTF_CHECK, found.get(), context.get());
         if (count == PCRE2_ERROR_NOMATCH) break;
         if (count < 0 || std::chrono::steady_clock::now() - begin > max_time)
-            throw Error(ErrorKind::input, place_, "takes too long on this text",
+            throw Error(ErrorKind::input, location_, "takes too long on this text",
                         count < 0 ? " (" + message_of(count) + ")" : std::string(),
                         "; expected a regular expression that takes fewer steps");
         const bool is_empty = bounds[0] >= bounds[1];
@@ -154,7 +154,7 @@ Behavior read_behavior(const Setting& setting) {
         {"Contiguous", Behavior::contiguous}};
     const auto found = names.find(setting.string());
     if (found == names.end())
-        throw Error(ErrorKind::unsupported, setting.place(), "is \"",
+        throw Error(ErrorKind::unsupported, setting.location(), "is \"",
                     one_line(shortened(setting.string())),
                     "\"; expected Removed, Isolated, MergedWithPrevious, MergedWithNext or "
                     "Contiguous");

@@ -55,9 +55,9 @@ public:
     /// Finds this string.
     static Pattern literal(std::string text);
 
-    /// `place` is the location of the expression in errors. Errors: kind input if it is invalid;
+    /// `location` is that of the expression in errors. Errors: kind input if it is invalid;
     /// kind unsupported if PCRE2 cannot express it.
-    static Pattern regex(std::string_view expression, const std::string& place);
+    static Pattern regex(std::string_view expression, const std::string& location);
 
     /// {"String": "..."} or {"Regex": "..."}.
     static Pattern read(const Setting& setting);
@@ -67,7 +67,7 @@ public:
 
 private:
     struct Compiled;
-    std::string literal_, place_;
+    std::string literal_, location_;
     std::shared_ptr<const Compiled> compiled_;  // null: a literal
 };
 
@@ -77,7 +77,7 @@ void replace_matches(TextPart& part, const Pattern& pattern, const std::string& 
 /// The expression in PCRE2's syntax. Oniguruma's (as Ruby writes it) differs: classes may be nested
 /// and intersected, (?m) means (?s), \h is a hexadecimal digit. The character classes are those of
 /// Oniguruma 6.9.10 with Unicode 16. Errors: as Pattern::regex.
-std::string pcre2_syntax(std::string_view expression, const std::string& place);
+std::string pcre2_syntax(std::string_view expression, const std::string& location);
 
 /// How a split treats the matches of a pattern.
 enum class Behavior { removed, isolated, merged_with_previous, merged_with_next, contiguous };

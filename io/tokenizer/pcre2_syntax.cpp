@@ -17,7 +17,8 @@ int digit_of(char c) {
 
 class SyntaxConverter {
 public:
-    SyntaxConverter(std::string_view text, const std::string& place) : text_(text), place_(place) {}
+    SyntaxConverter(std::string_view text, const std::string& location)
+        : text_(text), location_(location) {}
 
     std::string convert() {
         while (at_ < text_.size()) convert_next();
@@ -28,7 +29,7 @@ public:
 private:
     template <class... Parts>
     [[noreturn]] void fail(const Parts&... what) const {
-        throw Error(ErrorKind::input, place_, "has ", what..., " at character ", at_,
+        throw Error(ErrorKind::input, location_, "has ", what..., " at character ", at_,
                     ", which is not supported in a regular expression: ",
                     one_line(shortened(std::string(text_))));
     }
@@ -311,7 +312,7 @@ private:
     }
 
     const std::string_view text_;
-    const std::string& place_;
+    const std::string& location_;
     std::size_t at_ = 0;
     std::string out_;
     std::size_t atom_ = std::string::npos;  // where in out_ begins what a count repeats
@@ -320,8 +321,8 @@ private:
 
 }  // namespace
 
-std::string pcre2_syntax(std::string_view expression, const std::string& place) {
-    return SyntaxConverter(expression, place).convert();
+std::string pcre2_syntax(std::string_view expression, const std::string& location) {
+    return SyntaxConverter(expression, location).convert();
 }
 
 }  // namespace attn::io

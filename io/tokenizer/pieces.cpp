@@ -18,9 +18,9 @@ std::uint64_t head_of(std::string_view text) {
 
 }  // namespace
 
-void Pieces::add(std::uint32_t id, std::string_view piece, FunctionRef<std::string()> place) {
+void Pieces::add(std::uint32_t id, std::string_view piece, FunctionRef<std::string()> location) {
     if (piece.size() > longest_piece)
-        throw Error(ErrorKind::input, place(), "a piece of more than 16 KiB at id ", id,
+        throw Error(ErrorKind::input, location(), "a piece of more than 16 KiB at id ", id,
                     "; expected the pieces of a tokenizer");
     entries_.push_back(
         {text_.size(), static_cast<std::uint32_t>(piece.size()), id, head_of(piece)});

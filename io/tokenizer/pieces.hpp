@@ -21,9 +21,9 @@ inline constexpr std::uint32_t highest_id = 0x7fffffff;
 /// hostile files.
 class Pieces {
 public:
-    /// If several pieces have the same text, the last is found. Errors: kind input, at what `place`
-    /// returns, if it is too long.
-    void add(std::uint32_t id, std::string_view piece, FunctionRef<std::string()> place);
+    /// If several pieces have the same text, the last is found. Errors: kind input, at what
+    /// `location` returns, if it is too long.
+    void add(std::uint32_t id, std::string_view piece, FunctionRef<std::string()> location);
 
     /// Call once, after the last piece.
     void finish();

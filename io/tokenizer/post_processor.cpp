@@ -18,7 +18,7 @@ Token read_pair(const Setting& setting) {
     return {read_id(items[1]), items[0].string()};
 }
 
-/// A place of a template: one of the texts, or tokens.
+/// An item of a template: one of the texts, or tokens.
 struct TemplateItem {
     std::uint32_t type = 0;
     std::size_t text = 0;
@@ -31,7 +31,7 @@ SpecialTokens read_special_tokens(const Setting& setting) {
     SpecialTokens found;
     if (!setting.is_object()) setting.fail("is not an object; expected one");
     for (const auto& [name, value] : setting.value().items()) {
-        const Setting token(value, setting.place() + "/" + one_line(shortened(name)));
+        const Setting token(value, setting.location() + "/" + one_line(shortened(name)));
         token.allow({"id", "ids", "tokens"});
         const auto ids = token.at("ids").items(), texts = token.at("tokens").items();
         if (ids.size() != texts.size() || ids.empty())

@@ -24,7 +24,7 @@ PreTokenizer read_byte_level(const Setting& setting) {
     setting.allow({"add_prefix_space", "trim_offsets", "use_regex"});
     const bool prepends = setting.boolean("add_prefix_space", true);
     const bool splits = setting.boolean("use_regex", true);
-    const Pattern words = Pattern::regex(gpt2_words, setting.place());
+    const Pattern words = Pattern::regex(gpt2_words, setting.location());
     return [=](Parts& parts) {
         if (prepends)
             change_parts(parts, [](TextPart& part) {

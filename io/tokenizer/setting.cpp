@@ -19,7 +19,7 @@ Setting Setting::at(const char* key) const {
     if (!value_->is_object()) fail("is not an object; expected one with \"", key, "\"");
     const auto found = value_->find(key);
     if (found == value_->end()) fail("has no member \"", key, "\"; expected it");
-    return {*found, place_ + "/" + key};
+    return {*found, location_ + "/" + key};
 }
 
 std::vector<Setting> Setting::items() const {
@@ -27,7 +27,7 @@ std::vector<Setting> Setting::items() const {
     std::vector<Setting> items;
     items.reserve(value_->size());
     for (std::size_t i = 0; i < value_->size(); ++i)
-        items.emplace_back((*value_)[i], place_ + "/" + std::to_string(i));
+        items.emplace_back((*value_)[i], location_ + "/" + std::to_string(i));
     return items;
 }
 
@@ -66,13 +66,13 @@ void Setting::allow(std::initializer_list<std::string_view> keys) const {
         if (key == "type" || value.is_null() || value == false) continue;
         if (std::ranges::find(keys, key) != keys.end()) continue;
         const std::string known = comma_list(keys);
-        throw Error(ErrorKind::unsupported, place_ + "/" + one_line(shortened(key)),
+        throw Error(ErrorKind::unsupported, location_ + "/" + one_line(shortened(key)),
                     "unknown setting; expected ", known.empty() ? "none" : "one of " + known);
     }
 }
 
 void Setting::fail_type(std::string_view supported) const {
-    throw Error(ErrorKind::unsupported, place_ + "/type", quoted_name(type()),
+    throw Error(ErrorKind::unsupported, location_ + "/type", quoted_name(type()),
                 " is not supported; expected one of ", supported);
 }
 

@@ -16,17 +16,17 @@ namespace attn::io {
 /// A value of a JSON document. It must not outlive the document.
 class Setting {
 public:
-    Setting(const nlohmann::json& value, std::string place)
-        : value_(&value), place_(std::move(place)) {}
+    Setting(const nlohmann::json& value, std::string location)
+        : value_(&value), location_(std::move(location)) {}
 
     /// "tokenizer.json: /decoder/type".
-    const std::string& place() const { return place_; }
+    const std::string& location() const { return location_; }
     const nlohmann::json& value() const { return *value_; }
 
     /// Always throws kind input, with the location and the problem.
     template <class... Parts>
     [[noreturn]] void fail(const Parts&... message) const {
-        throw Error(ErrorKind::input, place_, message...);
+        throw Error(ErrorKind::input, location_, message...);
     }
 
     bool is_object() const { return value_->is_object(); }
@@ -66,7 +66,7 @@ public:
 
 private:
     const nlohmann::json* value_;
-    std::string place_;
+    std::string location_;
 };
 
 }  // namespace attn::io

@@ -65,7 +65,7 @@ std::string Tokenizer::piece(std::uint32_t id) const {
     if (const AddedToken* token = parts_->added->find(id)) return token->content;
     if (const auto found = parts_->pieces->piece(id)) return std::string(*found);
     throw Error(ErrorKind::input, "id " + std::to_string(id), "is not in the vocabulary of ",
-                parts_->place, "; expected one of its ids");
+                parts_->location, "; expected one of its ids");
 }
 
 std::string Tokenizer::decode(std::span<const std::uint32_t> ids, bool skip_special_tokens) const {
@@ -113,9 +113,9 @@ Tokenizer read_tokenizer(const std::string& path, const Access& access) {
 }
 
 void AddedTokens::Finder::add(const AddedToken& token, std::string_view text,
-                              const std::string& place) {
+                              const std::string& location) {
     if (text.empty()) return;
-    pieces_.add(static_cast<std::uint32_t>(tokens_.size()), text, [&] { return place; });
+    pieces_.add(static_cast<std::uint32_t>(tokens_.size()), text, [&] { return location; });
     tokens_.push_back(token);
     begins_[static_cast<unsigned char>(text[0])] = true;
 }
@@ -157,7 +157,7 @@ void AddedTokens::Finder::split(const TextPart& part, std::vector<TextPart>& par
 }
 
 AddedTokens::AddedTokens(std::vector<AddedToken> tokens, const Normalizer& normalizer,
-                         const std::string& place) {
+                         const std::string& location) {
     for (const AddedToken& token : tokens) {
         if (token.content.empty()) continue;
         by_id_[token.id] = token;
@@ -173,7 +173,7 @@ AddedTokens::AddedTokens(std::vector<AddedToken> tokens, const Normalizer& norma
         if (token.is_normalized && normalizer) normalizer(text);
         by_id_[token.id].content = text.text;
         if (!seen[token.is_normalized ? 1 : 0].insert(text.text).second) continue;
-        (token.is_normalized ? normalized_ : plain_).add(token, text.text, place);
+        (token.is_normalized ? normalized_ : plain_).add(token, text.text, location);
     }
     plain_.finish();
     normalized_.finish();

@@ -27,13 +27,13 @@ struct TokenizedText {
 /// Cheap to copy. Threads may share it.
 class Tokenizer {
 public:
-    /// `text` is a tokenizer.json; `place` is its name in errors. Errors: kind input if it is
+    /// `text` is a tokenizer.json; `location` is its name in errors. Errors: kind input if it is
     /// invalid; kind unsupported for unknown settings.
-    static Tokenizer from_json(const std::string& place, std::string_view text);
+    static Tokenizer from_json(const std::string& location, std::string_view text);
 
     /// The tokenizer in a GGUF file: its metadata, an object with the keys tokenizer.ggml.*.
     /// Errors: as from_json.
-    static Tokenizer from_gguf(const std::string& place, const nlohmann::json& metadata);
+    static Tokenizer from_gguf(const std::string& location, const nlohmann::json& metadata);
 
     /// The text is not truncated or padded. Errors: kind input if it is not UTF-8, or the
     /// vocabulary cannot express it.

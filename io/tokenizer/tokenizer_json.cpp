@@ -51,7 +51,7 @@ public:
             throw Error(ErrorKind::input, source_.name,
                         "is a list; expected a tokenizer.json, an object with \"model\"");
         check_keys();
-        parts_->place = source_.name;
+        parts_->location = source_.name;
         with("normalizer", [&](auto& step) { parts_->normalizer = read_normalizer(step); });
         with("pre_tokenizer",
              [&](auto& step) { parts_->pre_tokenizer = read_pre_tokenizer(step); });
@@ -64,11 +64,13 @@ public:
     }
 
 private:
-    std::string place_of(const std::string& pointer) const { return source_.name + ": " + pointer; }
+    std::string location_of(const std::string& pointer) const {
+        return source_.name + ": " + pointer;
+    }
 
     template <class... Parts>
     [[noreturn]] void fail(const std::string& pointer, const Parts&... message) const {
-        throw Error(ErrorKind::input, place_of(pointer), message...);
+        throw Error(ErrorKind::input, location_of(pointer), message...);
     }
 
     void check_keys() const {
@@ -81,7 +83,8 @@ private:
         for (const JsonMember& member : document_.members())
             if (std::ranges::find(known, member.key) == known.end() &&
                 document_.text(member) != "null")
-                throw Error(ErrorKind::unsupported, place_of("/" + one_line(shortened(member.key))),
+                throw Error(ErrorKind::unsupported,
+                            location_of("/" + one_line(shortened(member.key))),
                             "unknown setting of a tokenizer; expected one of version, truncation, "
                             "padding, added_tokens, normalizer, pre_tokenizer, post_processor, "
                             "decoder and model");
@@ -92,7 +95,7 @@ private:
         const JsonMember* const member = document_.find(key);
         if (member == nullptr || document_.text(*member) == "null") return;
         const nlohmann::json value = document_.read_value(*member);
-        const Setting setting(value, place_of("/" + std::string(key)));
+        const Setting setting(value, location_of("/" + std::string(key)));
         take(setting);
     }
 
@@ -101,7 +104,7 @@ private:
         if (!document_.holds_object(member)) fail("/model", "is not an object; expected one");
         const JsonDocument model(source_, member);
         const nlohmann::json values = settings_of(model);
-        const Setting settings(values, place_of("/model"));
+        const Setting settings(values, location_of("/model"));
         const JsonMember* const vocabulary = model.find("vocab");
         if (vocabulary == nullptr) fail("/model", "has no \"vocab\"; expected the pieces there");
         const std::string type =
@@ -114,7 +117,7 @@ private:
         if (type == "WordPiece") return read_word_piece(settings);
         settings.allow({"unk_token"});
         parts_->model =
-            make_word_level(pieces_, settings.place(), settings.at("unk_token").string());
+            make_word_level(pieces_, settings.location(), settings.at("unk_token").string());
     }
 
     /// Old files do not name the type.
@@ -131,10 +134,10 @@ private:
             const std::string_view text = vocabulary.text(piece);
             const auto id = number_of_text<std::uint32_t>(text);
             if (!id || *id > highest_id)
-                throw Error(ErrorKind::input, vocabulary.place(piece), "is not an id, ",
+                throw Error(ErrorKind::input, vocabulary.location(piece), "is not an id, ",
                             one_line(shortened(std::string(text))),
                             "; expected an integer from 0 to ", highest_id);
-            pieces_->add(*id, piece.key, [&] { return vocabulary.place(piece); });
+            pieces_->add(*id, piece.key, [&] { return vocabulary.location(piece); });
         }
         pieces_->finish();
     }
@@ -181,10 +184,10 @@ private:
         settings.allow({"dropout", "unk_token", "continuing_subword_prefix", "end_of_word_suffix",
                         "fuse_unk", "byte_fallback", "ignore_merges"});
         if (settings.has("dropout") && settings.at("dropout").number() != 0)
-            throw Error(ErrorKind::unsupported, settings.at("dropout").place(),
+            throw Error(ErrorKind::unsupported, settings.at("dropout").location(),
                         "makes the tokens random; expected null");
         BpeSettings bpe;
-        bpe.place = settings.place();
+        bpe.location = settings.location();
         if (settings.has("unk_token")) bpe.unknown = settings.at("unk_token").string();
         bpe.prefix = settings.string("continuing_subword_prefix", "");
         bpe.suffix = settings.string("end_of_word_suffix", "");
@@ -213,7 +216,7 @@ private:
     void read_word_piece(const Setting& settings) {
         settings.allow({"unk_token", "continuing_subword_prefix", "max_input_chars_per_word"});
         WordPieceSettings word_piece;
-        word_piece.place = settings.place();
+        word_piece.location = settings.location();
         word_piece.unknown = settings.string("unk_token", word_piece.unknown);
         word_piece.prefix = settings.string("continuing_subword_prefix", word_piece.prefix);
         if (settings.has("max_input_chars_per_word"))
@@ -230,16 +233,16 @@ private:
             fail("/model/vocab",
                  "is not a list; expected pieces with scores, [[\"a\", -1.5], ...]");
         UnigramSettings unigram;
-        unigram.place = settings.place();
+        unigram.location = settings.location();
         for (std::size_t i = 0; i < list.size(); ++i) {
-            const auto place = [&] { return place_of("/model/vocab/" + std::to_string(i)); };
+            const auto location = [&] { return location_of("/model/vocab/" + std::to_string(i)); };
             const nlohmann::json& item = list[i];
             if (!item.is_array() || item.size() != 2 || !item[0].is_string() ||
                 !item[1].is_number() || !std::isfinite(item[1].get<double>()))
-                throw Error(ErrorKind::input, place(),
+                throw Error(ErrorKind::input, location(),
                             "is not a piece and its score; expected [\"a\", -1.5]");
             pieces_->add(static_cast<std::uint32_t>(i), item[0].get_ref<const std::string&>(),
-                         place);
+                         location);
             unigram.scores.push_back(item[1].get<double>());
         }
         pieces_->finish();
@@ -271,7 +274,7 @@ private:
         });
         parts_->pieces = pieces_;
         number(tokens);
-        parts_->added.emplace(std::move(tokens), parts_->normalizer, place_of("/added_tokens"));
+        parts_->added.emplace(std::move(tokens), parts_->normalizer, location_of("/added_tokens"));
     }
 
     /// As tokenizers does: a token of the vocabulary has the id that it has there; others follow.
@@ -301,8 +304,8 @@ private:
     std::shared_ptr<Tokenizer::Parts> parts_ = std::make_shared<Tokenizer::Parts>();
 };
 
-Tokenizer Tokenizer::from_json(const std::string& place, std::string_view text) {
-    return TokenizerReader(Source{place, text}).read();
+Tokenizer Tokenizer::from_json(const std::string& location, std::string_view text) {
+    return TokenizerReader(Source{location, text}).read();
 }
 
 }  // namespace attn::io

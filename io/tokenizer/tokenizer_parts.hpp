@@ -94,9 +94,9 @@ struct AddedToken {
 
 class AddedTokens {
 public:
-    /// `normalizer` may be empty. Errors: kind input at `place` for a token that is too long.
+    /// `normalizer` may be empty. Errors: kind input at `location` for a token that is too long.
     AddedTokens(std::vector<AddedToken> tokens, const Normalizer& normalizer,
-                const std::string& place);
+                const std::string& location);
 
     /// Finds the tokens in a text, and normalizes the text between them.
     std::vector<TextPart> split(std::string_view text, const Normalizer& normalizer) const;
@@ -110,7 +110,7 @@ private:
     /// Finds the longest token at each position.
     class Finder {
     public:
-        void add(const AddedToken& token, std::string_view text, const std::string& place);
+        void add(const AddedToken& token, std::string_view text, const std::string& location);
         void finish() {
             pieces_.finish();
             pieces_.sort();
@@ -148,7 +148,7 @@ inline Token token_of(const Pieces& pieces, std::uint32_t id) {
 }
 
 /// Always throws kind input: a word is unknown, and so is the token for unknown words.
-[[noreturn]] void fail_unknown_token(const std::string& place, const std::string& unknown);
+[[noreturn]] void fail_unknown_token(const std::string& location, const std::string& unknown);
 
 /// "<0x0A>".
 std::string byte_piece(unsigned char byte);
@@ -159,7 +159,7 @@ struct Merge {
 };
 
 struct BpeSettings {
-    std::string place;  ///< for errors
+    std::string location;  ///< for errors
     std::optional<std::string> unknown;
     std::string prefix, suffix;  ///< of pieces that continue a word, and that end it
     bool fuses_unknown = false, falls_back_to_bytes = false, ignores_merges = false;
@@ -172,17 +172,17 @@ WordModel make_scored_bpe(std::shared_ptr<const Pieces> pieces, std::vector<floa
                           std::optional<std::uint32_t> unknown);
 
 struct WordPieceSettings {
-    std::string place, unknown = "[UNK]", prefix = "##";
+    std::string location, unknown = "[UNK]", prefix = "##";
     std::size_t longest_word = 100;  ///< characters
 };
 WordModel make_word_piece(std::shared_ptr<Pieces> pieces, WordPieceSettings settings);
 
 /// Each whole word is a piece.
-WordModel make_word_level(const std::shared_ptr<const Pieces>& pieces, const std::string& place,
+WordModel make_word_level(const std::shared_ptr<const Pieces>& pieces, const std::string& location,
                           const std::string& unknown);
 
 struct UnigramSettings {
-    std::string place;
+    std::string location;
     std::vector<double> scores;  ///< by id
     std::optional<std::uint32_t> unknown;
     bool falls_back_to_bytes = false;
@@ -228,7 +228,7 @@ std::vector<std::string> join_bytes(std::vector<std::string> tokens, std::size_t
 
 /// Steps that are missing are empty.
 struct Tokenizer::Parts {
-    std::string place;
+    std::string location;
     Normalizer normalizer;
     PreTokenizer pre_tokenizer;
     WordModel model;

@@ -42,7 +42,7 @@ struct WordPiece {
         }
         tokens.resize(before);
         const auto unknown = pieces->find(settings.unknown);
-        if (!unknown) fail_unknown_token(settings.place, settings.unknown);
+        if (!unknown) fail_unknown_token(settings.location, settings.unknown);
         tokens.push_back(token_of(*pieces, *unknown));
     }
 };
@@ -116,7 +116,7 @@ private:
     }
 
     [[noreturn]] void fail_unknown() const {
-        throw Error(ErrorKind::input, settings_.place,
+        throw Error(ErrorKind::input, settings_.location,
                     "a character is unknown, and there is no unk_id; expected one");
     }
 
@@ -142,8 +142,8 @@ private:
 
 }  // namespace
 
-void fail_unknown_token(const std::string& place, const std::string& unknown) {
-    throw Error(ErrorKind::input, place,
+void fail_unknown_token(const std::string& location, const std::string& unknown) {
+    throw Error(ErrorKind::input, location,
                 "a word is unknown, and the vocabulary does not have unk_token, ",
                 quoted_name(unknown), "; expected it there");
 }
@@ -153,12 +153,12 @@ WordModel make_word_piece(std::shared_ptr<Pieces> pieces, WordPieceSettings sett
     return WordPiece{std::move(pieces), std::move(settings)};
 }
 
-WordModel make_word_level(const std::shared_ptr<const Pieces>& pieces, const std::string& place,
+WordModel make_word_level(const std::shared_ptr<const Pieces>& pieces, const std::string& location,
                           const std::string& unknown) {
-    return [pieces, place, unknown](std::string_view word, std::vector<Token>& tokens) {
+    return [pieces, location, unknown](std::string_view word, std::vector<Token>& tokens) {
         auto id = pieces->find(word);
         if (!id) id = pieces->find(unknown);
-        if (!id) fail_unknown_token(place, unknown);
+        if (!id) fail_unknown_token(location, unknown);
         tokens.push_back(token_of(*pieces, *id));
     };
 }

@@ -90,7 +90,7 @@ template <class T>
 void check_finite(const Parameter& parameter, const T* values, std::size_t count) {
     const auto is_finite = [](T value) { return std::isfinite(value); };
     if (!std::all_of(values, values + count, is_finite))
-        throw Error(ErrorKind::input, parameter->place(),
+        throw Error(ErrorKind::input, parameter->location(),
                     "holds a NaN, an infinity or a number beyond the dtype's range; expected "
                     "finite numbers");
 }
@@ -112,7 +112,7 @@ Projection<T> read_projection(std::span<const AttentionPart> groups, LinearMap A
         const std::size_t size = outputs * map.d_in;
         if (group == 0) p = allocated<T>({groups.size(), map.d_in, outputs, false, map.in_out});
         if (p.d_in() != map.d_in || p.d_out() != outputs)
-            throw Error(ErrorKind::input, map.weight->place(), "shape ",
+            throw Error(ErrorKind::input, map.weight->location(), "shape ",
                         shape_text(map.weight->shape()), "; expected the shape of head 0's");
         if (map.bias != nullptr && !p.has_bias()) {  // heads before this one may have none
             p.bias = Tensor2<T>::from_shape({groups.size(), outputs});
@@ -136,7 +136,7 @@ void check_joined(const LayerWeights<T>& w, const LinearMap& out) {
     if (!is_wrapper && value * query % key != 0) return;  // refused with the number of heads
     const std::size_t joined = is_wrapper ? w.value.groups() * value : value * query / key;
     if (w.out->d_in() != joined)
-        throw Error(ErrorKind::input, out.weight->place(), "shape ",
+        throw Error(ErrorKind::input, out.weight->location(), "shape ",
                     shape_text(out.weight->shape()), "; expected ", joined,
                     out.in_out ? " rows" : " columns", " as the joined heads have");
 }
@@ -200,8 +200,8 @@ AttentionLayer attention_layer(const OpenModel& model, std::size_t layer) {
                            " layers; expected 0 to ", layers - 1);
     const TransformerBlock block = read_block(model, layer);
     const auto refuse = [&](const std::string& words) {
-        throw Error(ErrorKind::unsupported, model.files().config_place, "layer ", layer, " of a ",
-                    model.type(), " has ", words,
+        throw Error(ErrorKind::unsupported, model.files().config_location, "layer ", layer,
+                    " of a ", model.type(), " has ", words,
                     ", which attn multihead does not compute; expected attn model, which does");
     };
     if (const std::string_view words = unknown_part(block); !words.empty())
@@ -239,14 +239,15 @@ AttentionLayer attention_layer(const OpenModel& model, std::size_t layer) {
 namespace {
 
 template <class T>
-AnyLayerWeights read_attention_as(std::span<const AttentionPart> groups, const std::string& place) {
+AnyLayerWeights read_attention_as(std::span<const AttentionPart> groups,
+                                  const std::string& location) {
     const AttentionPart& first = groups.front();
     double numbers = 0;
     for (const AttentionPart& part : groups)
         for (const LinearMap* map : {&part.query, &part.key, &part.value})
             numbers += static_cast<double>(map->d_in) * static_cast<double>(map->d_out);
     numbers += static_cast<double>(first.out.d_in) * static_cast<double>(first.out.d_out);
-    require_memory(sizeof(T) * numbers, place, "reading the weights of this layer");
+    require_memory(sizeof(T) * numbers, location, "reading the weights of this layer");
     const bool is_joined = first.joined != JoinedHeads::separate;
     const auto read = [&](LinearMap AttentionPart::*map, Part part) {
         return read_projection<T>(groups, is_joined ? &AttentionPart::query : map,
@@ -274,8 +275,8 @@ AnyLayerWeights read_attention_as(std::span<const AttentionPart> groups, const s
 }  // namespace
 
 AnyLayerWeights read_attention(std::span<const AttentionPart> groups, NumberType dtype,
-                               const std::string& place) {
-    return for_dtype(dtype, [&]<class T>(T) { return read_attention_as<T>(groups, place); });
+                               const std::string& location) {
+    return for_dtype(dtype, [&]<class T>(T) { return read_attention_as<T>(groups, location); });
 }
 
 }  // namespace attn::io

@@ -86,6 +86,6 @@ InputNorm input_norm(const NormSpec& norm, std::size_t width);
 /// a projection without a bias gets zeros if others have one. Errors: kind input, naming the
 /// tensor, for damaged files, numbers that are not finite in the dtype, and shapes that do not fit.
 AnyLayerWeights read_attention(std::span<const AttentionPart> groups, NumberType dtype,
-                               const std::string& place);
+                               const std::string& location);
 
 }  // namespace attn::io

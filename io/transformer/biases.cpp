@@ -58,7 +58,7 @@ std::string BiasRules::flag_of(const std::string& module) const {
     const Own rule = rule_of(module);
     if (!rule.is_there || rule.key.empty()) return {};
     return config_.name_of(rule.key) + " is true" +
-           (config_.gives(rule.key) ? " in " : ", which is the default, in ") + config_.place();
+           (config_.gives(rule.key) ? " in " : ", which is the default, in ") + config_.location();
 }
 
 void BiasRules::check(const std::string& module, const std::string& bias,

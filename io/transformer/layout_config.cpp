@@ -34,9 +34,9 @@ public:
                 {"tie_word_embeddings", true}};
     }
 
-    json read_meta(const json& params, const std::string& place) {
+    json read_meta(const json& params, const std::string& location) {
         const bool is_heads_flag = settings_.heads.has_value();
-        take_params(params, place);
+        take_params(params, location);
         const StoredArray &ids = matrix("tok_embeddings.weight"),
                           &query = matrix("layers.0.attention.wq.weight"),
                           &key = matrix("layers.0.attention.wk.weight");
@@ -47,7 +47,7 @@ public:
         const std::size_t heads = *settings_.heads;
         if (heads == 0 || query.shape[0] % heads != 0 ||
             key.shape[0] % (query.shape[0] / heads) != 0)
-            throw Error(ErrorKind::usage, "--heads " + std::to_string(heads), query.place(),
+            throw Error(ErrorKind::usage, "--heads " + std::to_string(heads), query.location(),
                         " has ", query.shape[0], " rows and ", key.name, " ", key.shape[0],
                         "; expected a number of heads that divides both into heads of one "
                         "width");
@@ -64,15 +64,15 @@ public:
         const std::size_t count = layers("layers.", ".attention.wq.weight"),
                           key_heads = key.shape[0] / d,
                           inner = matrix("layers.0.feed_forward.w1.weight").shape[0];
-        if (!is_heads_flag) check_param(params, place, "n_heads", heads);
-        check_param(params, place, "dim", ids.shape[1]);
-        check_param(params, place, "n_layers", count);
-        check_param(params, place, "n_kv_heads", key_heads);
-        check_param(params, place, "head_dim", d);
-        check_param(params, place, "hidden_dim", inner);
+        if (!is_heads_flag) check_param(params, location, "n_heads", heads);
+        check_param(params, location, "dim", ids.shape[1]);
+        check_param(params, location, "n_layers", count);
+        check_param(params, location, "n_kv_heads", key_heads);
+        check_param(params, location, "head_dim", d);
+        check_param(params, location, "hidden_dim", inner);
         if (params.is_null() ||
             params.value("vocab_size", json()) != json(-1))  // that of the tokenizer
-            check_param(params, place, "vocab_size", ids.shape[0]);
+            check_param(params, location, "vocab_size", ids.shape[0]);
         return {{"model_type", type_},
                 {"hidden_size", ids.shape[1]},
                 {"num_hidden_layers", count},
@@ -92,7 +92,7 @@ private:
                         "\", which a model of type ", type_, " has; it has ",
                         list_of(file_.arrays));
         if (found->shape.size() != 2 || found->elements() == 0)
-            throw Error(ErrorKind::input, found->place(), "shape ", shape_text(found->shape),
+            throw Error(ErrorKind::input, found->location(), "shape ", shape_text(found->shape),
                         "; expected a matrix");
         return *found;
     }
@@ -105,11 +105,11 @@ private:
     }
 
     /// A size in params.json that the tensors show as well.
-    static void check_param(const json& params, const std::string& place, const char* key,
+    static void check_param(const json& params, const std::string& location, const char* key,
                             std::size_t size) {
         if (params.is_null() || !params.contains(key) || params[key].is_null()) return;
         if (params[key] != json(size))
-            throw Error(ErrorKind::input, place, key, " is ", shortened(params[key].dump()),
+            throw Error(ErrorKind::input, location, key, " is ", shortened(params[key].dump()),
                         "; expected ", size, ", as the tensors show");
     }
 
@@ -128,12 +128,12 @@ private:
                     file_.name, " do not show ", others.empty() ? "it" : "them");
     }
 
-    void take_params(const json& params, const std::string& place) {
+    void take_params(const json& params, const std::string& location) {
         if (params.is_null()) return;
         const auto number = [&](const char* key, auto& setting) {
             if (setting || !params.contains(key) || params[key].is_null()) return;
             if (!params[key].is_number() || !(params[key].get<double>() > 0))
-                throw Error(ErrorKind::input, place, key, " is ", shortened(params[key].dump()),
+                throw Error(ErrorKind::input, location, key, " is ", shortened(params[key].dump()),
                             "; expected a number above 0");
             setting = params[key];
         };
@@ -150,7 +150,7 @@ private:
             const json usual = key == "causal";  // others are off
             if (value.is_null() || value == usual) continue;
             if (key == "use_scaled_rope" && !settings_.rope_scaling.empty()) continue;
-            throw Error(ErrorKind::input, place, one_line(shortened(key)), " is ",
+            throw Error(ErrorKind::input, location, one_line(shortened(key)), " is ",
                         shortened(value.dump()),
                         key == "use_scaled_rope"
                             ? "; expected --rope-scaling FACTOR,LOW,HIGH,LENGTH with it"
@@ -167,9 +167,9 @@ private:
 }  // namespace
 
 json layout_config(std::string_view model_type, const ArrayFile& tensors, const json& params,
-                   const std::string& params_place, LayoutSettings settings) {
+                   const std::string& params_location, LayoutSettings settings) {
     LayoutReader reader(model_type, tensors, std::move(settings));
-    return model_type == "meta" ? reader.read_meta(params, params_place) : reader.read_nanogpt();
+    return model_type == "meta" ? reader.read_meta(params, params_location) : reader.read_nanogpt();
 }
 
 }  // namespace attn::io

@@ -21,7 +21,7 @@ constexpr std::string_view usual_prefixes =
 
 [[noreturn]] void fail_type(const ModelFolder& files, const std::string& type) {
     throw Error(
-        ErrorKind::input, files.config_place,
+        ErrorKind::input, files.config_location,
         type.empty() ? "has no model_type" : "model_type " + shortened(type) + " is not supported",
         "; expected one of ", comma_list(family_types()));
 }
@@ -52,7 +52,7 @@ std::string type_of(const json& config) {
 OpenModel::OpenModel(ModelFolder files) : files_(std::move(files)), type_(type_of(files_.config)) {
     row_ = find_family_row(type_);
     if (row_ == nullptr) fail_type(files_, type_);
-    whole_ = std::make_shared<const ModelConfig>(files_.config_place, files_.config, type_);
+    whole_ = std::make_shared<const ModelConfig>(files_.config_location, files_.config, type_);
     open();
     if (row_->decoder == nullptr) return;
     const auto has_stack = [this](const FamilyRow& row) {
@@ -108,7 +108,7 @@ void OpenModel::open() {
         } else if (whole_->gives(part)) {
             own_ = std::make_unique<const ModelConfig>(whole_->part(part));
         } else {  // an older file has the keys of the text model at the top
-            own_ = std::make_unique<const ModelConfig>(files_.config_place, files_.config,
+            own_ = std::make_unique<const ModelConfig>(files_.config_location, files_.config,
                                                        whole_->part(part).type());
         }
         config_ = own_.get();
@@ -320,7 +320,7 @@ std::uint64_t OpenModel::start_id() const {
         for (const char* key : {"decoder_start_token_id", "bos_token_id"})
             if (const json& id = config->at(key); id.is_number_unsigned())
                 return id.get<std::uint64_t>();
-    throw Error(ErrorKind::input, files_.config_place,
+    throw Error(ErrorKind::input, files_.config_location,
                 "no decoder_start_token_id and no bos_token_id; expected one of them, or "
                 "--decoder-ids");
 }

@@ -19,10 +19,10 @@ struct LayoutSettings {
 };
 
 /// The config of `model_type` "nanogpt" or "meta". `params` is Meta's params.json, or null; the
-/// settings precede it. Errors: kind input at `params_place` for keys of it that are not known;
+/// settings precede it. Errors: kind input at `params_location` for keys of it that are not known;
 /// kind input for missing tensors; kind usage for settings that are missing, which it lists.
 nlohmann::json layout_config(std::string_view model_type, const ArrayFile& tensors,
-                             const nlohmann::json& params, const std::string& params_place,
+                             const nlohmann::json& params, const std::string& params_location,
                              LayoutSettings settings);
 
 // A model's files: its config, its tensors and its family.
@@ -31,7 +31,7 @@ nlohmann::json layout_config(std::string_view model_type, const ArrayFile& tenso
 struct ModelFolder {
     std::shared_ptr<const ArrayFile> tensors;
     nlohmann::json config;
-    std::string config_place;                ///< for errors
+    std::string config_location;             ///< for errors
     std::string folder;                      ///< folder of the tokenizer; empty: in the GGUF file
     nlohmann::json tokenizer_metadata = {};  ///< of a GGUF file
     bool norms_have_sums = false;            ///< the weights of norms already include the 1

@@ -95,8 +95,8 @@ bool has_config_defaults(std::string_view type) {
     return !defaults_of(type).empty();
 }
 
-ModelConfig::ModelConfig(std::string place, const json& members, std::string type)
-    : place_(std::move(place)), type_(std::move(type)), members_(members) {
+ModelConfig::ModelConfig(std::string location, const json& members, std::string type)
+    : location_(std::move(location)), type_(std::move(type)), members_(members) {
     if (type_.empty() && members_.contains("model_type") && members_["model_type"].is_string())
         type_ = members_["model_type"];
     // These classes still take an older name.
@@ -128,7 +128,7 @@ const json* ModelConfig::find(const json& members, std::string_view key) const {
         const auto same = members.find(other);
         if (same == members.end()) continue;
         if (found != nullptr && *found != *same)
-            throw Error(ErrorKind::input, place_, key, " is ", shortened(found->dump()), " and ",
+            throw Error(ErrorKind::input, location_, key, " is ", shortened(found->dump()), " and ",
                         other, ", the same setting, is ", shortened(same->dump()),
                         "; expected one of them (use a copy without it: --model-config FILE)");
         found = &*same;
@@ -156,7 +156,7 @@ std::string ModelConfig::name_of(std::string_view key) const {
 
 void ModelConfig::refuse(std::string_view key, const std::string& expected) const {
     const json& found = at(key);
-    throw Error(ErrorKind::input, place_, name_of(key),
+    throw Error(ErrorKind::input, location_, name_of(key),
                 found.is_null() && !names(key) ? " is missing" : " is " + shortened(found.dump()),
                 "; expected ", expected);
 }
@@ -271,7 +271,7 @@ ModelConfig ModelConfig::part(std::string_view key) const {
     if (members.is_object() && members.contains("model_type") && members["model_type"].is_string())
         type = members["model_type"];
     if (!has_config_defaults(type)) type = parts_.value(key, type);
-    return ModelConfig(place_ + ": " + std::string(key),
+    return ModelConfig(location_ + ": " + std::string(key),
                        members.is_object() ? members : json::object(), type);
 }
 
@@ -289,7 +289,7 @@ void ModelConfig::check_unread() const {
         const auto common = defaults_.find(key);
         if (common != defaults_.end() && *common == value) continue;
         if (!known_.contains(key) && !may_change_attention(key, value)) continue;
-        throw Error(ErrorKind::input, place_, key, " is ", shortened(value.dump()),
+        throw Error(ErrorKind::input, location_, key, " is ", shortened(value.dump()),
                     ", whose effect attn does not compute; expected no such key",
                     common == defaults_.end() ? "" : ", or " + common->dump(),
                     " (use a copy without it: --model-config FILE)");

@@ -19,11 +19,11 @@ namespace attn::io {
 /// has the default of its class in transformers. Keys that were read are marked.
 class ModelConfig {
 public:
-    /// `place` is the file's path. If `type` is empty, the members give it.
-    ModelConfig(std::string place, const nlohmann::json& members, std::string type = {});
+    /// `location` is the file's path. If `type` is empty, the members give it.
+    ModelConfig(std::string location, const nlohmann::json& members, std::string type = {});
 
     const std::string& type() const { return type_; }
-    const std::string& place() const { return place_; }
+    const std::string& location() const { return location_; }
 
     /// The value, null if neither the file nor the class gives one.
     const nlohmann::json& at(std::string_view key) const;
@@ -83,7 +83,7 @@ private:
     [[noreturn]] void refuse(std::string_view key, const std::string& expected) const;
     const nlohmann::json* find(const nlohmann::json& members, std::string_view key) const;
 
-    std::string place_, type_;
+    std::string location_, type_;
     nlohmann::json members_, defaults_ = nlohmann::json::object(), names_, parts_;
     std::set<std::string, std::less<>> known_, ignored_;
     bool turns_part_ = false;

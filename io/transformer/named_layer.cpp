@@ -12,8 +12,8 @@ namespace {
 using Shape = std::vector<std::size_t>;
 
 [[noreturn]] void refuse_shape(const StoredArray& array, const std::string& expected) {
-    throw Error(ErrorKind::input, array.place(), "shape ", shape_text(array.shape), "; expected ",
-                expected);
+    throw Error(ErrorKind::input, array.location(), "shape ", shape_text(array.shape),
+                "; expected ", expected);
 }
 
 /// The key heads of a joined tensor: it has heads + 2 kv_heads parts as wide as one of the heads
@@ -103,13 +103,13 @@ private:
         return *tensors_.find_array(name);
     }
 
-    /// `place` is that of the projection in a bias for all three.
-    LinearMap map_of(const ProjectionNames& names, std::size_t group, std::size_t place) const {
+    /// `index` is that of the projection in a bias for all three.
+    LinearMap map_of(const ProjectionNames& names, std::size_t group, std::size_t index) const {
         const bool is_stack = tensor(layer_.full(names.weight)).shape.size() == 3;
         const std::size_t module = is_stack ? 0 : group;
         LinearMap found = map(layer_.full(names.weight, module), layer_.full(names.bias, module),
                               is_stack ? group : 0, names.stacks, names_.joins_bias ? 3 : 1);
-        if (names_.joins_bias) found.first_bias = place * found.d_out;
+        if (names_.joins_bias) found.first_bias = index * found.d_out;
         return found;
     }
 
@@ -171,8 +171,8 @@ private:
         NormSpec norm = norm_named(tensors_, name, settings);
         const std::size_t size = norm.weight->size();
         if (size != width && (heads == 0 || size * heads != width))
-            throw Error(ErrorKind::input, norm.weight->place(), size, " elements; expected ", width,
-                        " for all heads, or ", width, " / ", heads, " for each");
+            throw Error(ErrorKind::input, norm.weight->location(), size, " elements; expected ",
+                        width, " for all heads, or ", width, " / ", heads, " for each");
         return norm;
     }
 
@@ -231,7 +231,7 @@ EmbeddingSpec named_embedding(const std::shared_ptr<const ArrayFile>& file, cons
         *table = tensors.get(layer.full_outside(name));
         const Shape& shape = (*table)->shape();
         if (shape.size() != 2 || shape[1] != spec.ids->shape().back())
-            throw Error(ErrorKind::input, (*table)->place(), "shape ", shape_text(shape),
+            throw Error(ErrorKind::input, (*table)->location(), "shape ", shape_text(shape),
                         "; expected rows of ", spec.ids->shape().back());
     }
     if (!names.norm.empty())

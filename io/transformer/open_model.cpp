@@ -74,19 +74,19 @@ ModelFolder open_model_folder(const std::string& path,
         files.config = std::move(gguf.config);
         files.tokenizer_metadata = std::move(gguf.tokenizer_metadata);
         files.norms_have_sums = gguf.norms_have_sums;
-        files.config_place = file;
+        files.config_location = file;
         if (!config_path) return files;
-        files.config_place = *config_path;
+        files.config_location = *config_path;
         files.config = *models.config(*config_path, access);
         return files;
     }
     files.folder = path_beside(file, "");
     const auto use_layout = [&](std::string_view type, const std::string& params) {
-        files.config_place = params.empty() ? file : params;
+        files.config_location = params.empty() ? file : params;
         const ArrayFile tensors = *models.open(file, access);
         files.config =
             layout_config(type, tensors, params.empty() ? json() : *models.config(params, access),
-                          files.config_place, layout.settings);
+                          files.config_location, layout.settings);
         files.tensors = std::make_shared<const ArrayFile>(dequantised(tensors, files.config));
         return files;
     };
@@ -96,20 +96,20 @@ ModelFolder open_model_folder(const std::string& path,
     if (!layout.type.empty())
         return use_layout(layout.type, has_params && layout.type == "meta" ? params : "");
     if (!config_path && has_params && !has_config) return use_layout("meta", params);
-    files.config_place = config_path.value_or(path_beside(file, "config.json"));
-    if (!config_path && !path_exists(files.config_place)) {
+    files.config_location = config_path.value_or(path_beside(file, "config.json"));
+    if (!config_path && !path_exists(files.config_location)) {
         const InputFile input = open_input_file(file, nullptr, access);
         if (const std::string schema = schema_of(input);
             !schema.empty() || (!input.arrays && !input.document))
-            throw Error(ErrorKind::input, input.place,
+            throw Error(ErrorKind::input, input.location,
                         schema.empty() ? "holds no tensors" : "is of schema " + shortened(schema),
                         "; expected a model: its folder, or its file of tensors");
-        throw Error(ErrorKind::io, files.config_place,
+        throw Error(ErrorKind::io, files.config_location,
                     "missing; expected the model's config.json next to its tensors, "
                     "--model-config FILE, or --family gpt2|meta with --model-config none and what "
                     "the tensors do not show: --heads, for meta also --rope-base and --norm-eps");
     }
-    files.config = *models.config(files.config_place, access);
+    files.config = *models.config(files.config_location, access);
     files.tensors = std::make_shared<const ArrayFile>(
         dequantised(ArrayFile(*models.open(file, access)), files.config));
     return files;

@@ -21,7 +21,7 @@ public:
     bool gives(const char* key) const { return rope_.contains(key) && !rope_[key].is_null(); }
     double number(const char* key) const {
         if (!rope_.contains(key) || !rope_[key].is_number())
-            throw Error(ErrorKind::input, config_.place(), name(), " has no number ", key,
+            throw Error(ErrorKind::input, config_.location(), name(), " has no number ", key,
                         "; expected one for rope_type ",
                         shortened(rope_.value("rope_type", json("default")).dump()));
         return rope_[key].get<double>();
@@ -35,7 +35,7 @@ public:
     std::string type() const {
         if (!rope_.contains("rope_type")) return "default";
         if (!rope_["rope_type"].is_string())
-            throw Error(ErrorKind::input, config_.place(),
+            throw Error(ErrorKind::input, config_.location(),
                         "rope_type is not a string; expected one, such as \"default\"");
         return rope_["rope_type"];
     }
@@ -45,7 +45,7 @@ public:
             for (const json& value : rope_[key])
                 if (value.is_number()) list.push_back(value.get<double>());
         if (list.size() != count)
-            throw Error(ErrorKind::input, config_.place(), name(), " has no list ", key, " of ",
+            throw Error(ErrorKind::input, config_.location(), name(), " has no list ", key, " of ",
                         count, " numbers; expected one");
         return list;
     }
@@ -83,7 +83,7 @@ void apply_yarn(const ModelConfig& config, const RopeReader& rope, double base, 
     double low = correction(fast == 0 ? 32 : fast), high = correction(slow == 0 ? 1 : slow);
     const json settings = config.rope(), truncate = settings.value("truncate", json(true));
     if (!truncate.is_boolean() && !truncate.is_null())
-        throw Error(ErrorKind::input, config.place(), "truncate in the rotary settings is ",
+        throw Error(ErrorKind::input, config.location(), "truncate in the rotary settings is ",
                     shortened(truncate.dump()), "; expected true or false");
     if (truncate == json(true)) {
         low = std::floor(low);
@@ -153,14 +153,14 @@ Rotation rotation_of(const ModelConfig& config, const json& settings, std::size_
     double base = rope.number("rope_theta", default_rope_base);
     double part = rope.number("partial_rotary_factor", 1);
     if (!(base > 0) || !(part > 0) || part > 1)
-        throw Error(ErrorKind::input, config.place(), "rope_theta ", json(base).dump(),
+        throw Error(ErrorKind::input, config.location(), "rope_theta ", json(base).dump(),
                     " and partial_rotary_factor ", json(part).dump(),
                     "; expected rope_theta above 0 and partial_rotary_factor of at most 1");
     const bool is_proportional = type == "proportional",
                is_default = type == "default" || type == "mrope";
     if (is_default && !config.turns_part()) part = 1;
     if (part < 1 && !config.turns_part() && !is_proportional && type != "divisors")
-        throw Error(ErrorKind::input, config.place(), "partial_rotary_factor is ",
+        throw Error(ErrorKind::input, config.location(), "partial_rotary_factor is ",
                     json(part).dump(), " and rope_type is ", shortened(type), ", which model_type ",
                     config.type(),
                     " does not combine; expected partial_rotary_factor 1, or no such key");
@@ -169,7 +169,7 @@ Rotation rotation_of(const ModelConfig& config, const json& settings, std::size_
     const bool is_odd = dims % 2 != 0;
     // Of one column the classes that do not round up make a head of another width.
     if (is_odd && (dims == width || dims == 1 || type == "yarn" || type == "dynamic"))
-        throw Error(ErrorKind::input, config.place(),
+        throw Error(ErrorKind::input, config.location(),
                     "the rotary embedding has an odd number of columns, ", dims,
                     " (partial_rotary_factor ", json(part).dump(), "); expected an even number");
     if (type == "dynamic") {
@@ -188,7 +188,7 @@ Rotation rotation_of(const ModelConfig& config, const json& settings, std::size_
         scaling = {rope.number("factor"), rope.number("low_freq_factor"),
                    rope.number("high_freq_factor"), original_length(config, rope)};
     if (type == "llama3" && !(scaling[1] > 0 && scaling[2] > 0))
-        throw Error(ErrorKind::input, config.place(), "low_freq_factor is ",
+        throw Error(ErrorKind::input, config.location(), "low_freq_factor is ",
                     json(scaling[1]).dump(), " and high_freq_factor is ", json(scaling[2]).dump(),
                     "; expected numbers above 0");
     const RopeSettings plain{pairs, base, dims, {}};
@@ -210,13 +210,13 @@ Rotation rotation_of(const ModelConfig& config, const json& settings, std::size_
         apply_longrope(config, rope, tokens, rotation);
     else if (!is_default && type != "linear" && type != "dynamic" && type != "llama3" &&
              !is_proportional)
-        throw Error(ErrorKind::input, config.place(), "rope_type is ", shortened(type),
+        throw Error(ErrorKind::input, config.location(), "rope_type is ", shortened(type),
                     "; expected default, linear, dynamic, yarn, longrope, llama3 or "
                     "proportional");
     bool is_finite = std::isfinite(rotation.factor);
     for (const double frequency : rotation.frequencies) is_finite &= std::isfinite(frequency);
     if (!is_finite)
-        throw Error(ErrorKind::input, config.place(), "the rotary settings ",
+        throw Error(ErrorKind::input, config.location(), "the rotary settings ",
                     shortened(settings.dump(), 120),
                     " give angles that are not finite; expected positive factors and lengths");
     if (rotation.frequencies == plain.frequencies()) rotation.rope = plain;  // without effect

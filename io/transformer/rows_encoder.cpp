@@ -282,9 +282,9 @@ void adjust_esm_model(ModelReader& reader) {
     const std::size_t inputs =
         config.whole("num_hidden_layers") * config.whole("num_attention_heads");
     if (contacts != nullptr && contacts->elements() != inputs)
-        throw Error(ErrorKind::input, contacts->place(), contacts->elements(),
+        throw Error(ErrorKind::input, contacts->location(), contacts->elements(),
                     " elements; expected ", inputs,
-                    " by num_hidden_layers and num_attention_heads in ", config.place());
+                    " by num_hidden_layers and num_attention_heads in ", config.location());
     if (!is_rotary(config)) {
         embedding.positions = reader.tensors.get("embeddings.position_embeddings.weight");
         count_after_padding(reader);
@@ -305,11 +305,11 @@ void adjust_esm(BlockReader& reader, TransformerBlock& block, AttentionPart& par
                     part.d_k, Rope::half, reader.tokens);
     // Files have the frequencies as they were rounded when the model was made.
     const std::string name = "attention.self.rotary_embeddings.inv_freq";
-    for (const std::string& place :
+    for (const std::string& candidate :
          {reader.full(name), "encoder.layer.*." + name, std::string("rotary_embeddings.inv_freq")})
-        if (reader.tensors.has(place)) {
+        if (reader.tensors.has(candidate)) {
             part.rotation->frequencies =
-                elements_of(reader.tensors.get(place, {part.rotation->frequencies.size()}));
+                elements_of(reader.tensors.get(candidate, {part.rotation->frequencies.size()}));
             return;
         }
 }

@@ -97,7 +97,7 @@ TransformerBlock make_granite4(BlockReader& reader) {
     const bool has_experts = reader.config.whole("num_local_experts") != 0;
     if (is_mamba(reader)) {
         if (has_experts)
-            throw Error(ErrorKind::unsupported, reader.config.place(), "layer ", reader.layer,
+            throw Error(ErrorKind::unsupported, reader.config.location(), "layer ", reader.layer,
                         " is a state-space layer in a model with experts, which attn does not "
                         "compute; expected layers of attention, or num_local_experts 0");
         block.mixer = state_space(reader);
@@ -158,7 +158,7 @@ std::size_t lfm_inner_width(const BlockReader& reader) {
 
 [[noreturn]] void refuse(const BlockReader& reader) {
     throw Error(
-        ErrorKind::unsupported, reader.config.place(), "layer ", reader.layer, " of model_type ",
+        ErrorKind::unsupported, reader.config.location(), "layer ", reader.layer, " of model_type ",
         reader.config.type(),
         " is a state-space layer, which attn does not compute; expected only layers before it");
 }

@@ -58,8 +58,8 @@ void check_positions(const ModelReader& reader, const Parameter& table, std::siz
     const std::size_t rows = shape.size() < 2 ? 0 : shape[shape.size() - 2],
                       expected = image[0] / patch[0] * (image[1] / patch[1]) + others;
     if (rows != expected)
-        throw Error(ErrorKind::input, table->place(), rows, " positions; expected ", expected,
-                    " by image_size in ", reader.config.place());
+        throw Error(ErrorKind::input, table->location(), rows, " positions; expected ", expected,
+                    " by image_size in ", reader.config.location());
 }
 
 void adjust_dinov2_model(ModelReader& reader) {

@@ -16,7 +16,7 @@ void check_convolution(const TensorSet& tensors, const std::string& name, const 
     if (shape.size() == 3 && groups != 0 && shape[0] % groups == 0 && shape[0] != 0 &&
         shape[1] * groups == d_in && d_in != 0 && shape[2] == taps && taps != 0)
         return;
-    throw Error(ErrorKind::input, tensors.find_array(name)->place(), "shape ", shape_text(shape),
+    throw Error(ErrorKind::input, tensors.find_array(name)->location(), "shape ", shape_text(shape),
                 "; expected (channels, ", groups == 0 ? 0 : d_in / groups, ", ", taps,
                 ") with a multiple of ", groups, " channels by the model's config.json");
 }
@@ -261,7 +261,7 @@ void adjust_bert(BlockReader& reader, TransformerBlock& /*block*/, AttentionPart
 
 void adjust_bert_model(ModelReader& reader) {
     if (reader.config.flag("add_cross_attention"))
-        throw IncompleteModel(ErrorKind::input, reader.config.place(),
+        throw IncompleteModel(ErrorKind::input, reader.config.location(),
                               "add_cross_attention is true; expected false: attention to the "
                               "states of another model is not computed");
     reader.spec.causal = reader.config.flag("is_decoder");

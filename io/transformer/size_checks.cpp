@@ -9,8 +9,8 @@ using nlohmann::json;
 
 [[noreturn]] void fail(const ModelConfig& config, std::string_view key, std::uint64_t expected,
                        const Parameter& tensor, std::size_t found, std::string_view what) {
-    throw Error(ErrorKind::input, tensor->place(), found, " ", what, "; expected ", expected,
-                " by ", config.name_of(key), " in ", config.place());
+    throw Error(ErrorKind::input, tensor->location(), found, " ", what, "; expected ", expected,
+                " by ", config.name_of(key), " in ", config.location());
 }
 
 /// The key of the width inside experts.
@@ -22,12 +22,12 @@ std::string_view expert_width_key(const ModelConfig& config) {
 /// One row for every head, or a matrix with a row for each; or one row over all heads.
 void check_head_norm(const AttentionPart& part, const std::optional<NormSpec>& norm,
                      std::size_t heads) {
-    const bool is_stored = norm && norm->weight != nullptr && !norm->weight->place().empty();
+    const bool is_stored = norm && norm->weight != nullptr && !norm->weight->location().empty();
     if (!is_stored) return;
     const bool is_whole = part.norms_whole || norm->weight->shape().size() == 2;
     const std::size_t found = norm->weight->size(), expected = (is_whole ? heads : 1) * part.d_k;
     if (found != expected)
-        throw Error(ErrorKind::input, norm->weight->place(), found, " elements; expected ",
+        throw Error(ErrorKind::input, norm->weight->location(), found, " elements; expected ",
                     expected, is_whole ? ", a norm over all heads" : ", a norm of single heads");
 }
 
@@ -62,7 +62,7 @@ void check_sizes(const ModelSource& source, const ModelSpec& model) {
         const std::size_t others =
             embedding.padding_id ? 0 : static_cast<std::size_t>(embedding.first_position);
         if (table->shape()[0] < others)
-            throw Error(ErrorKind::input, table->place(), table->shape()[0],
+            throw Error(ErrorKind::input, table->location(), table->shape()[0],
                         " rows; expected more than ", others);
         require_size(config, source.row.positions_key, 0, table, table->shape()[0] - others,
                      others == 0 ? "rows" : "rows without the first " + std::to_string(others));

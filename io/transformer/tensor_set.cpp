@@ -15,7 +15,7 @@ public:
         : file_(std::move(file)), array_(array) {}
 
     const std::vector<std::size_t>& shape() const override { return array_.shape; }
-    std::string place() const override { return array_.place(); }
+    std::string location() const override { return array_.location(); }
     void read(std::size_t first, std::size_t count, float* out) const override {
         read_rows(first, count, out);
     }
@@ -94,7 +94,7 @@ void require_float_type(const StoredArray& array) {
                           array.type_name.find('f') != std::string::npos ||
                           array.type_name == "number" || array.dequantiser != nullptr;
     if (!is_float)
-        throw Error(ErrorKind::input, array.place(), "is of type ", array.type_name,
+        throw Error(ErrorKind::input, array.location(), "is of type ", array.type_name,
                     "; expected floating-point numbers");
 }
 
@@ -145,7 +145,7 @@ Parameter TensorSet::get(const std::string& name, const std::vector<std::size_t>
                               "\"; expected a tensor with this name, which the model's family and "
                               "config.json require");
     if (!shape.empty() && tensor->shape() != shape)
-        throw Error(ErrorKind::input, find_array(name)->place(), "shape ",
+        throw Error(ErrorKind::input, find_array(name)->location(), "shape ",
                     shape_text(tensor->shape()), "; expected ", shape_text(shape),
                     " by the model's config.json");
     return tensor;
@@ -206,7 +206,7 @@ LinearMap TensorSet::linear(const std::string& name, std::size_t d_in, std::size
             return size == 0 ? std::string(any) : std::to_string(size);
         };
         const std::string inputs = text(d_in, "inputs"), outputs = text(d_out, "outputs");
-        throw Error(ErrorKind::input, find_array(name + ".weight")->place(), "shape ",
+        throw Error(ErrorKind::input, find_array(name + ".weight")->location(), "shape ",
                     shape_text(shape), "; expected (",
                     in_out ? inputs + ", " + outputs : outputs + ", " + inputs,
                     ") by the model's config.json");
@@ -222,7 +222,7 @@ LinearMap TensorSet::of_stack(const std::string& name, std::size_t index, bool i
     map.in_out = in_out;
     const std::vector<std::size_t>& shape = map.weight->shape();
     if (shape.size() != 3 || index >= shape[0])
-        throw Error(ErrorKind::input, find_array(name)->place(), "shape ", shape_text(shape),
+        throw Error(ErrorKind::input, find_array(name)->location(), "shape ", shape_text(shape),
                     "; expected (experts, rows, columns) with expert ", index);
     map.d_in = shape[in_out ? 1 : 2];
     map.d_out = shape[in_out ? 2 : 1];

@@ -158,12 +158,12 @@ std::vector<WordType> word_types(const Report& report) {
     return types;
 }
 
-std::string about(const Report& report, std::size_t place) {
-    const NamedArray& array = report.arrays[place];
+std::string about(const Report& report, std::size_t index) {
+    const NamedArray& array = report.arrays[index];
     std::string text =
         " (" + comma_list(array.axes) + "): " + meaning_of(word_type(array, report.stored));
-    if (report.stored && report.stored->saturated[place] != 0)
-        text += "; " + saturation_text(*report.stored, place);
+    if (report.stored && report.stored->saturated[index] != 0)
+        text += "; " + saturation_text(*report.stored, index);
     return text;
 }
 
@@ -246,10 +246,10 @@ StoredArrays stored_arrays(const std::vector<NamedArray>& arrays, const StoredTy
     return made;
 }
 
-std::string saturation_text(const StoredArrays& arrays, std::size_t place) {
+std::string saturation_text(const StoredArrays& arrays, std::size_t index) {
     const StoredType& type = arrays.type;
-    std::string text = std::to_string(arrays.saturated[place]) + " of " +
-                       std::to_string(arrays.sizes[place]) + " numbers ";
+    std::string text = std::to_string(arrays.saturated[index]) + " of " +
+                       std::to_string(arrays.sizes[index]) + " numbers ";
     if (!type.is_integer())
         return concat(text, "beyond ", row_of(type.kind).largest_text, " are infinite");
     return text + "saturated at " + std::to_string(quantised(-HUGE_VAL, type.width()).integer) +

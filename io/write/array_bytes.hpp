@@ -65,7 +65,7 @@ struct StoredArrays {
 StoredArrays stored_arrays(const std::vector<NamedArray>& arrays, const StoredType& type);
 
 /// What became of saturated numbers: "3 of 144 numbers saturated at -128 or 127".
-std::string saturation_text(const StoredArrays& arrays, std::size_t place);
+std::string saturation_text(const StoredArrays& arrays, std::size_t index);
 
 /// Whether the array's numbers are real.
 bool is_real(const NamedArray& array);
@@ -81,9 +81,9 @@ struct WordType {
 /// Those of each array of the report.
 std::vector<WordType> word_types(const Report& report);
 
-/// The axes of the report's array `place`, its type, what its words mean and how many numbers are
+/// The axes of the report's array `index`, its type, what its words mean and how many numbers are
 /// saturated: " (q_len, d_out): int8, number = word * 0.05; 3 of 12 numbers saturated at ...".
-std::string about(const Report& report, std::size_t place);
+std::string about(const Report& report, std::size_t index);
 
 /// Writes the low `bits` bits in hexadecimal digits, as many as they need, and returns the end.
 char* write_hex(char* at, std::int64_t word, int bits);

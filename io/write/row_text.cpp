@@ -165,13 +165,13 @@ std::string axes_text(const NamedArray& array) {
     return text;
 }
 
-std::size_t place_of_axis(const NamedArray& array, std::string_view axis) {
+std::size_t index_of_axis(const NamedArray& array, std::string_view axis) {
     return static_cast<std::size_t>(std::ranges::find(array.axes, axis) - array.axes.begin());
 }
 
 std::size_t length_of_axis(const NamedArray& array, std::string_view axis) {
-    const std::size_t place = place_of_axis(array, axis);
-    return place == array.axes.size() ? 0 : shape_of(array)[place];
+    const std::size_t index = index_of_axis(array, axis);
+    return index == array.axes.size() ? 0 : shape_of(array)[index];
 }
 
 void write_rows(Output& out, const NamedArray& array, const RowFormat& format, ThreadPool* workers,

@@ -48,8 +48,8 @@ std::vector<std::size_t> shape_of(const NamedArray& array);
 /// "heads 2, d_out 4": every axis with its length.
 std::string axes_text(const NamedArray& array);
 
-/// The place of the axis, or the rank if there is none.
-std::size_t place_of_axis(const NamedArray& array, std::string_view axis);
+/// The index of the axis, or the rank if there is none.
+std::size_t index_of_axis(const NamedArray& array, std::string_view axis);
 
 /// The length of the axis, or 0 if there is none.
 std::size_t length_of_axis(const NamedArray& array, std::string_view axis);

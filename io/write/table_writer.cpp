@@ -84,8 +84,8 @@ private:
     /// counted in row-major order.
     std::string cell(std::size_t matrix, std::size_t row, std::size_t column) const {
         if (is_masked_(matrix, row, column)) return std::string(masked_cell);
-        const std::size_t place = (matrix * rows_ + row) * columns_ + column;
-        return std::visit([&](const auto& values) { return number(values.data()[place]); },
+        const std::size_t index = (matrix * rows_ + row) * columns_ + column;
+        return std::visit([&](const auto& values) { return number(values.data()[index]); },
                           array_.values);
     }
 

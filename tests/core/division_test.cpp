@@ -45,7 +45,7 @@ TEST_CASE("division: every batch entry, head and row belongs to one rank") {
         std::vector<int> owners(plan.batch * plan.heads * rows);
         for (std::size_t rank = 0; rank < ranks; ++rank) {
             const Share share = share_of(plan, rank, ranks);
-            REQUIRE(share.place < share.ring_size);
+            REQUIRE(share.ring_rank < share.ring_size);
             REQUIRE(share.heads.count * plan.kv_heads == share.kv_heads.count * plan.heads);
             REQUIRE(share.heads.first * plan.kv_heads == share.kv_heads.first * plan.heads);
             REQUIRE(share.heads.count * share.head_parts == plan.heads);
@@ -60,7 +60,8 @@ TEST_CASE("division: every batch entry, head and row belongs to one rank") {
                 REQUIRE(share.head_parts == std::gcd(plan.kv_heads, ranks / batch_parts));
             for (std::size_t b = 0; b < share.batches.count; ++b)
                 for (std::size_t h = 0; h < share.heads.count; ++h)
-                    for (const IndexRange& chunk : chunks_of(rows, share.place, share.ring_size))
+                    for (const IndexRange& chunk :
+                         chunks_of(rows, share.ring_rank, share.ring_size))
                         for (std::size_t row = 0; row < chunk.count; ++row)
                             ++owners[((share.batches.first + b) * plan.heads + share.heads.first +
                                       h) *

@@ -337,25 +337,25 @@ TEST_CASE("judge: where an array is wrong") {
         const ArrayJudgement judgement = question.judge.judge(
             given_array(id, their_shape, transposed(values, shape, order), NumberType::float32));
         REQUIRE(judgement.verdict == Verdict::wrong);
-        REQUIRE(judgement.where.has_value());
-        const WrongElements& where = *judgement.where;
-        CHECK(where.count == count);
-        CHECK(where.of == values.size());
-        CHECK(where.zeros == (fill == 0 && !has_errors ? count : 0));
-        CHECK(where.nan == (std::isnan(fill) && !has_errors ? count : 0));
-        CHECK(where.alike == (has_errors || count < 2 ? 0 : count));
+        REQUIRE(judgement.wrong.has_value());
+        const WrongElements& wrong = *judgement.wrong;
+        CHECK(wrong.count == count);
+        CHECK(wrong.of == values.size());
+        CHECK(wrong.zeros == (fill == 0 && !has_errors ? count : 0));
+        CHECK(wrong.nan == (std::isnan(fill) && !has_errors ? count : 0));
+        CHECK(wrong.alike == (has_errors || count < 2 ? 0 : count));
         // attn's own order is taken unless another one is far nearer.
         const bool is_own = judgement.axes.empty();
         const std::vector<std::string> names{"batch", "heads", "q_len", "kv_len"};
-        REQUIRE(where.box.size() == 4);
+        REQUIRE(wrong.box.size() == 4);
         for (std::size_t axis = 0; axis < 4; ++axis) {
-            CHECK(where.box[axis].axis == names[is_own ? axis : order[axis]]);
-            CHECK(where.box[axis].first == first[order[axis]]);
-            CHECK(where.box[axis].last == last[order[axis]]);
+            CHECK(wrong.box[axis].axis == names[is_own ? axis : order[axis]]);
+            CHECK(wrong.box[axis].first == first[order[axis]]);
+            CHECK(wrong.box[axis].last == last[order[axis]]);
         }
-        CHECK(where.largest.has_value() == (largest >= 0));
-        if (where.largest)
-            CHECK(std::abs(where.largest->theirs - where.largest->truth) ==
+        CHECK(wrong.largest.has_value() == (largest >= 0));
+        if (wrong.largest)
+            CHECK(std::abs(wrong.largest->theirs - wrong.largest->truth) ==
                   doctest::Approx(largest));
     }
 }

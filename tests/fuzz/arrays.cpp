@@ -188,8 +188,8 @@ void read_stored(const io::ArrayFile& file, const test::DecodedFile& truth) {
         const auto plain = truth.find(array.name);
         if (!error.empty() || plain == truth.end()) continue;
         const Array<double> expected = as_numbers(plain->second);
-        require(same(values, expected), "a plain decoder reads the same of " + array.place() + ' ' +
-                                            shape_text(values.shape()) +
+        require(same(values, expected), "a plain decoder reads the same of " + array.location() +
+                                            ' ' + shape_text(values.shape()) +
                                             shape_text(expected.shape()));
     }
 }

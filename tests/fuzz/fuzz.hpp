@@ -41,7 +41,7 @@ std::string error_of(const Action& action) {
         action();
     } catch (const Error& error) {
         require(*error.what() != '\0', "an error says what is wrong");
-        return error.where() + ": " + error.what();
+        return error.location() + ": " + error.what();
     }
     return {};
 }

@@ -36,7 +36,7 @@ TEST_CASE("json: a trailing comma is reported as such, in any place") {
                 std::string text = whole;
                 text.insert(at, comma);
                 const std::string expected =
-                    test::make_source("f.json", text).place(at) +
+                    test::make_source("f.json", text).location(at) +
                     ": a trailing comma; expected none before " +
                     (is_behind ? "the end" : "'" + whole.substr(next, 1) + "'");
                 CHECK(error_of([&] { read_all(text); }) == expected);

@@ -86,7 +86,7 @@ std::string error_of(Action action) {
     try {
         action();
     } catch (const Error& error) {
-        return error.where() + ": " + error.what();
+        return error.location() + ": " + error.what();
     }
     return {};
 }
