@@ -1,5 +1,7 @@
 // Attention with its projections: heads are made here, and the operator is one `sdpa` computation.
 
+#include <cmath>
+
 #include "core/model/run_block.hpp"
 
 namespace attn {
@@ -47,11 +49,12 @@ void scale_queries(const BlockRun& run, const AttentionPart& part, std::size_t p
     if (!part.query_factor) return;
     const std::size_t tokens = query.rows(), d = query.columns();
     std::vector<double> factors;
-    for (std::size_t t = 0; t < tokens; ++t)
+    for (std::size_t t = 0; t < tokens; ++t) {
+        const auto& [scale, length, by_row] = *part.query_factor;
+        const double at = by_row ? static_cast<double>(past + t + 1) : run.positions[t];
         factors.push_back(
-            row_of(query.dtype())
-                .round(part.query_factor(part.factor_by_row ? static_cast<double>(past + t)
-                                                            : run.positions[t])));
+            row_of(query.dtype()).round(1 + scale * std::log1p(std::floor(at / length))));
+    }
     map(query, [&](double x, std::size_t i) { return x * factors[i / d % tokens]; });
 }
 

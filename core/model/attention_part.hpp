@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <variant>
 
 #include "core/base/tensor.hpp"
 #include "core/model/parameter.hpp"
@@ -65,6 +66,43 @@ struct RelativePositions {
     std::function<std::int64_t(std::int64_t distance)> bucket;
 };
 
+/// Buckets of distances between key and query. Distant buckets grow logarithmically (Raffel et al.
+/// 2020, arXiv 1910.10683).
+struct DistanceBuckets {
+    std::size_t count = 32;
+    double max_distance = 128;
+    bool both_sides = true;  ///< otherwise only keys before the query
+
+    std::size_t of(std::size_t query, std::size_t key) const;
+};
+
+/// ALiBi: the slope of each head times the distance to the key. A constant for all keys of a query
+/// has no effect, so the term is the slope times the key's position itself.
+struct Alibi {
+    std::vector<double> slopes;
+    bool in_bfloat16 = false;  ///< as Falcon computes it, and scaled like the scores
+};
+
+/// The bias of each head for the bucket of key and query.
+struct BucketBias {
+    DistanceBuckets buckets;
+    std::vector<double> table;  ///< (buckets, heads)
+};
+
+/// (heads, q_len, kv_len) of the whole sequence, or its first numbers, before zeros.
+struct FixedBias {
+    std::vector<double> values;
+};
+
+/// Added to the scaled scores, by the positions of query and key.
+using PositionBias = std::variant<std::monostate, Alibi, BucketBias, FixedBias>;
+
+/// 1 + scale log(1 + floor(position / length)), the factor on a rotated query (Llama 4).
+struct QueryFactor {
+    double scale = 0, length = 1;
+    bool by_row = false;  ///< by the token's row, counted from 1, not by its position id
+};
+
 /// The factor on the bias of a head's query: a (b c - 1) + 2 (WavLM). `map` gives 8 outputs from
 /// the head's columns of x; a and b are the sigmoids of the sums of the first and the last four.
 struct BiasGate {
@@ -112,19 +150,14 @@ struct AttentionPart {
     bool norms_whole = false;  ///< the norms are over all heads together, not over each head
     bool norms_after_rotation = false;
     std::optional<Rotation> rotation;
-    /// The factor on the rotated query at a position; null: 1.
-    std::function<double(double position)> query_factor;
-    bool factor_by_row = false;  ///< its position is the token's row, not its position id
+    std::optional<QueryFactor> query_factor;
 
     double scale = 1, softcap = 0;
     bool causal = true;
     std::optional<std::int64_t> window_left, window_right;  ///< inclusive distances
     std::optional<std::uint64_t> chunk;  ///< tokens attend only within chunks of this length
     std::vector<double> sink;
-    /// Added to the scaled scores: (heads, q_len, kv_len) for the first query position and lengths;
-    /// null: nothing.
-    std::function<Array<double>(std::size_t first_query, std::size_t q_len, std::size_t kv_len)>
-        bias;
+    PositionBias bias;
     ContextGate gate;
     std::optional<NormSpec> out_norm;  ///< on the concatenated heads, or on each head
     bool out_norm_per_head = false;
@@ -145,20 +178,6 @@ struct AttentionPart {
     std::optional<IndexerPart> indexer;      ///< chooses among the visible keys
     std::optional<std::size_t> choice_from;  ///< the earlier layer whose choice is used
 };
-
-/// Buckets of distances between key and query. Distant buckets grow logarithmically (Raffel et al.
-/// 2020, arXiv 1910.10683).
-struct DistanceBuckets {
-    std::size_t count = 32;
-    double max_distance = 128;
-    bool both_sides = true;  ///< otherwise only keys before the query
-
-    std::size_t of(std::size_t query, std::size_t key) const;
-};
-
-/// The bias of each head for the bucket of key and query, from a table (buckets, heads).
-std::function<Array<double>(std::size_t first_query, std::size_t q_len, std::size_t kv_len)>
-bucket_bias(const DistanceBuckets& buckets, const Parameter& table);
 
 /// The sines of position * base^(-i / (width / 2 - shortened)), then the cosines.
 std::vector<double> sine_row(double position, std::size_t width, double shortened);

@@ -310,7 +310,7 @@ bool uses_positions(const TransformerBlock& block) {
     const auto* const part = std::get_if<AttentionPart>(&block.mixer);
     return !std::holds_alternative<std::monostate>(block.whole) ||
            (part != nullptr && (part->rotation || part->indexer || part->choice_from ||
-                                (part->query_factor && !part->factor_by_row)));
+                                (part->query_factor && !part->query_factor->by_row)));
 }
 
 /// Positions and segments without effect would be ignored.

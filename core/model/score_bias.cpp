@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "core/base/error.hpp"
+#include "core/base/low_precision.hpp"
 #include "core/model/run_block.hpp"
 
 namespace attn {
@@ -18,6 +19,37 @@ double dot_of(const T* a, const T* b, std::size_t d) {
     for (std::size_t i = 0; i < d; ++i)
         sum += static_cast<double>(a[i]) * static_cast<double>(b[i]);
     return sum;
+}
+
+double to_bfloat16(double x) {
+    return double{float_of_bfloat16(bfloat16_of_double(x))};
+}
+
+void fill(std::monostate /*none*/, double /*scale*/, std::size_t /*past*/, Array<double>&) {}
+void fill(const Alibi& alibi, double scale, std::size_t /*past*/, Array<double>& bias) {
+    std::vector<double> terms(bias.shape(2));
+    double* to = bias.data();
+    for (const double slope : alibi.slopes) {
+        for (std::size_t k = 0; k < terms.size(); ++k) {
+            const auto key = static_cast<double>(k);
+            terms[k] = alibi.in_bfloat16
+                           ? to_bfloat16(to_bfloat16(slope) * to_bfloat16(key)) * scale
+                           : slope * key;
+        }
+        for (std::size_t q = 0; q < bias.shape(1); ++q) to = std::ranges::copy(terms, to).out;
+    }
+}
+void fill(const BucketBias& of, double /*scale*/, std::size_t past, Array<double>& bias) {
+    const std::size_t heads = bias.shape(0);
+    for (std::size_t q = 0; q < bias.shape(1); ++q)
+        for (std::size_t k = 0; k < bias.shape(2); ++k) {
+            const std::size_t bucket = of.buckets.of(past + q, k);
+            for (std::size_t h = 0; h < heads; ++h) bias(h, q, k) = of.table[bucket * heads + h];
+        }
+}
+void fill(const FixedBias& of, double /*scale*/, std::size_t /*past*/, Array<double>& bias) {
+    bias.fill(0);
+    std::copy_n(of.values.begin(), std::min(of.values.size(), bias.size()), bias.begin());
 }
 
 /// Gives each valid key the bias of the key at its number among the valid ones.
@@ -127,9 +159,11 @@ Array<double> score_bias(BlockRun& run, const AttentionPart& part, const States&
     const std::size_t tokens = x.rows(), kv_len = heads.key.rows(),
                       past = heads.is_cross ? 0 : run.past;
     Array<double> bias;
-    if (part.bias)
-        bias = is_dry_run() ? Array<double>::from_shape({part.heads, tokens, kv_len})
-                            : part.bias(past, tokens, kv_len);
+    if (part.bias.index() != 0) {
+        bias = Array<double>::from_shape({part.heads, tokens, kv_len});
+        if (!is_dry_run())
+            std::visit([&](const auto& of) { fill(of, part.scale, past, bias); }, part.bias);
+    }
     if (part.bias_counts_valid && !run.valid_keys.empty() && !is_dry_run())
         count_valid(run.valid_keys, bias);
     if (part.key_bias) bias = bias_of_keys(run.compute, part, heads.value, past, tokens);
@@ -246,22 +280,6 @@ std::size_t DistanceBuckets::of(std::size_t query, std::size_t key) const {
     const double more = ratio * static_cast<double>(buckets - exact) + 1e-9;
     const auto limit = static_cast<double>(buckets - 1 - exact);
     return first + exact + static_cast<std::size_t>(std::clamp(more, 0.0, limit));
-}
-
-std::function<Array<double>(std::size_t, std::size_t, std::size_t)> bucket_bias(
-    const DistanceBuckets& buckets, const Parameter& table) {
-    const auto values = std::make_shared<const std::vector<double>>(elements_of(table));
-    const std::size_t heads = table->shape()[1];
-    return [=](std::size_t first_query, std::size_t q_len, std::size_t kv_len) {
-        Array<double> bias = Array<double>::from_shape({heads, q_len, kv_len});
-        for (std::size_t q = 0; q < q_len; ++q)
-            for (std::size_t k = 0; k < kv_len; ++k) {
-                const std::size_t bucket = buckets.of(first_query + q, k);
-                for (std::size_t h = 0; h < heads; ++h)
-                    bias(h, q, k) = (*values)[bucket * heads + h];
-            }
-        return bias;
-    };
 }
 
 std::vector<double> sine_row(double position, std::size_t width, double shortened) {

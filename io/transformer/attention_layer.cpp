@@ -47,7 +47,7 @@ std::string_view unknown_part(const TransformerBlock& block) {
          "norms of queries and keys after the rotation"},
         {is_by_head(part, part.query_norm) || is_by_head(part, part.key_norm),
          "a norm of queries or keys for each head"},
-        {part.query_factor != nullptr, "a factor on queries that depends on their position"},
+        {part.query_factor.has_value(), "a factor on queries that depends on their position"},
         {part.chunk.has_value(), "attention within chunks"},
         {part.out_norm.has_value(), "a norm of its context vectors"},
         {part.value_scale != 1, "a factor on values"},
@@ -149,7 +149,7 @@ json settings_of(const AttentionPart& part) {
     if (part.window_left || part.window_right)
         settings["window"] = {part.window_left.value_or(-1), part.window_right.value_or(-1)};
     if (!part.sink.empty()) settings["sink"] = part.sink;
-    if (part.bias != nullptr) settings["alibi"] = true;
+    if (std::holds_alternative<Alibi>(part.bias)) settings["alibi"] = true;
     return settings;
 }
 
@@ -209,7 +209,9 @@ AttentionLayer attention_layer(const OpenModel& model, std::size_t layer) {
     AttentionLayer made;
     made.part = std::get<AttentionPart>(block.mixer);
     const AttentionPart& part = made.part;
-    if (part.bias != nullptr && !is_alibi(part)) refuse("a bias on its scores that is not ALiBi's");
+    const auto* const alibi = std::get_if<Alibi>(&part.bias);
+    if (part.bias.index() != 0 && (alibi == nullptr || alibi->in_bfloat16))
+        refuse("a bias on its scores that is not ALiBi's");
     made.settings = settings_of(part);
     if (part.rotation) {
         const TransformerBlock of_long = model.attention_block(layer, many_tokens);

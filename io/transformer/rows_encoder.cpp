@@ -53,7 +53,7 @@ void adjust_mpnet(BlockReader& reader, TransformerBlock&, AttentionPart& part) {
     if (rows < buckets.count) reader.config.fail("relative_attention_num_buckets", "at least 32");
     const Parameter table =
         reader.tensors.get("encoder.relative_attention_bias.weight", {rows, part.heads});
-    part.bias = bucket_bias(buckets, table);
+    part.bias = BucketBias{buckets, elements_of(table)};
 }
 
 /// Sines, then cosines of each position: of the file if it has them.

@@ -182,9 +182,9 @@ void adjust_wavlm(BlockReader& reader, TransformerBlock& block, AttentionPart& p
     const std::size_t exact = buckets.count / 4;
     if (exact == 0 || !(buckets.max_distance > static_cast<double>(exact)))
         config.fail("num_buckets", "at least 4, and less than four times max_bucket_distance");
-    part.bias =
-        bucket_bias(buckets, reader.tensors.get(reader.full("attention.rel_attn_embed.weight", 0),
-                                                {buckets.count, part.heads}));
+    part.bias = BucketBias{
+        buckets, elements_of(reader.tensors.get(reader.full("attention.rel_attn_embed.weight", 0),
+                                                {buckets.count, part.heads}))};
     BiasGate gate;
     gate.map = reader.linear("attention.gru_rel_pos_linear", part.d_k, 8);
     gate.constants = reader.elements("attention.gru_rel_pos_const", {1, part.heads, 1, 1});
@@ -301,7 +301,7 @@ void adjust_t5(BlockReader& reader, TransformerBlock& block, AttentionPart& part
         reader.tensors.get(reader.full("layer.0.SelfAttention.relative_attention_bias.weight",
                                        has_own ? reader.layer : 0),
                            {buckets.count, part.heads});
-    part.bias = bucket_bias(buckets, table);
+    part.bias = BucketBias{buckets, elements_of(table)};
 }
 
 void adjust_t5_decoder(ModelReader& reader) {

@@ -1,10 +1,8 @@
 // Decoders with LayerNorms and a plain feed-forward layer: GPT, GPT-2 and those that followed; with
 // tables of positions or terms that grow with the key's position (ALiBi; Press et al. 2022, arXiv
-// 2108.12409): Bloom, Falcon, MPT, OPT, BioGPT, XGLM. A constant for all keys of a query has no
-// effect, so ALiBi's term is the slope times the key's position itself.
+// 2108.12409): Bloom, Falcon, MPT, OPT, BioGPT, XGLM.
 #include <cmath>
 
-#include "core/base/low_precision.hpp"
 #include "core/operator/score_steps.hpp"
 #include "io/transformer/shared_rows.hpp"
 
@@ -71,36 +69,12 @@ std::size_t bigcode_kv_heads(const ModelConfig& config) {
     return config.flag("multi_query", true) ? 1 : config.whole("num_attention_heads");
 }
 
-/// `value(head, key)` for every query.
-template <class Value>
-Array<double> bias_of_keys(std::size_t heads, std::size_t q_len, std::size_t kv_len,
-                           const Value& value) {
-    Array<double> bias = Array<double>::from_shape({heads, q_len, kv_len});
-    for (std::size_t h = 0; h < heads; ++h)
-        for (std::size_t k = 0; k < kv_len; ++k) {
-            const double term = value(h, k);
-            for (std::size_t q = 0; q < q_len; ++q)
-                bias.data()[(h * q_len + q) * kv_len + k] = term;
-        }
-    return bias;
-}
-
 /// The published slopes, one for each head.
 std::vector<double> slopes_of(std::size_t heads) {
     std::vector<double> slopes;
     for (std::size_t head = 0; head < heads; ++head) slopes.push_back(alibi_slope({}, heads, head));
     return slopes;
 }
-
-struct Alibi {
-    std::vector<double> slopes;
-
-    Array<double> operator()(std::size_t, std::size_t q_len, std::size_t kv_len) const {
-        return bias_of_keys(slopes.size(), q_len, kv_len, [&](std::size_t head, std::size_t key) {
-            return slopes[head] * static_cast<double>(key);
-        });
-    }
-};
 
 /// Bloom's approximation of GELU, with its own digits of sqrt(2 / pi).
 constexpr Activation bloom_gelu{
@@ -118,11 +92,6 @@ void adjust_bloom(BlockReader& reader, TransformerBlock& block, AttentionPart& p
         if (ffn != nullptr) ffn->down.bias = nullptr;
     }
     if (ffn != nullptr) ffn->activation = &bloom_gelu;
-}
-
-/// Falcon's terms are computed in bfloat16.
-double to_bfloat16(double x) {
-    return double{float_of_bfloat16(bfloat16_of_double(x))};
 }
 
 std::size_t falcon_kv_heads(const ModelConfig& config) {
@@ -154,13 +123,7 @@ void adjust_falcon_row(const ModelConfig& config, FamilyRow& row) {
 
 void adjust_falcon(BlockReader& reader, TransformerBlock&, AttentionPart& part) {
     if (!reader.config.flag("alibi")) return;
-    std::vector<double> slopes = slopes_of(part.heads);
-    for (double& slope : slopes) slope = to_bfloat16(slope);
-    part.bias = [slopes, scale = part.scale](std::size_t, std::size_t q_len, std::size_t kv_len) {
-        return bias_of_keys(slopes.size(), q_len, kv_len, [&](std::size_t head, std::size_t key) {
-            return to_bfloat16(slopes[head] * to_bfloat16(static_cast<double>(key))) * scale;
-        });
-    };
+    part.bias = Alibi{slopes_of(part.heads), true};
     part.bias_counts_valid = true;
 }
 
@@ -256,7 +219,3 @@ constexpr RowFunction functions[] = {
 }  // namespace attn::io::rows_gpt
 
 constinit const attn::io::RowFunctions attn::io::gpt_functions = rows_gpt::functions;
-
-bool attn::io::is_alibi(const AttentionPart& part) {
-    return part.bias.target<rows_gpt::Alibi>() != nullptr;
-}

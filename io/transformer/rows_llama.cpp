@@ -125,12 +125,8 @@ void adjust_llama4(BlockReader& reader, TransformerBlock& block, AttentionPart& 
     const double length = config.number("floor_scale", 8192), scale = config.number("attn_scale");
     if (!(length > 0)) config.fail("floor_scale", "above 0");
     const nlohmann::json& tuning = config.at("attn_temperature_tuning");
-    if (tuning != false && tuning != 0 && !turns) {  // older files have a number
-        part.factor_by_row = true;
-        part.query_factor = [length, scale](double row) {
-            return 1 + scale * std::log1p(std::floor((row + 1) / length));
-        };
-    }
+    if (tuning != false && tuning != 0 && !turns)  // older files have a number
+        part.query_factor = QueryFactor{scale, length, true};
     if (auto* const experts = std::get_if<Experts>(&block.ffn)) experts->scales_input = true;
 }
 

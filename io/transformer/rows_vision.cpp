@@ -121,15 +121,7 @@ void adjust_beit(BlockReader& reader, TransformerBlock& block, AttentionPart& pa
     };
     if (reader.config.flag("use_shared_relative_position_bias")) add("encoder.");
     if (reader.config.flag("use_relative_position_bias")) add(reader.full("attention.attention."));
-    if (bias.empty()) return;
-    const auto all = std::make_shared<const std::vector<double>>(std::move(bias));
-    const std::size_t heads = part.heads;
-    part.bias = [all, heads](std::size_t, std::size_t q_len, std::size_t kv_len) {
-        Array<double> values = Array<double>::from_shape({heads, q_len, kv_len});
-        values.fill(0);
-        std::copy_n(all->begin(), std::min(all->size(), values.size()), values.begin());
-        return values;
-    };
+    if (!bias.empty()) part.bias = FixedBias{std::move(bias)};
 }
 void adjust_beit_model(ModelReader& reader) {
     const bool has_table = reader.config.flag("use_absolute_position_embeddings");

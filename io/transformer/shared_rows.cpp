@@ -74,18 +74,13 @@ bool has_experts_from(const BlockReader& reader, std::size_t first) {
     return type == "sparse";
 }
 
-std::function<double(double)> position_factor(const BlockReader& reader,
-                                              const nlohmann::json& rope) {
+QueryFactor position_factor(const BlockReader& reader, const nlohmann::json& rope) {
     const auto number = [&](const char* key) {
         if (!rope.contains(key) || !rope[key].is_number() || !(rope[key].get<double>() > 0))
             reader.config.fail("rope_parameters", "a number ", key, " above 0 in it");
         return rope[key].get<double>();
     };
-    const double beta = number("llama_4_scaling_beta"),
-                 length = number("original_max_position_embeddings");
-    return [beta, length](double position) {
-        return 1 + beta * std::log1p(std::floor(position / length));
-    };
+    return {number("llama_4_scaling_beta"), number("original_max_position_embeddings")};
 }
 
 AttentionPart latent_attention(const BlockReader& reader, std::optional<Rope> pairs,

@@ -20,8 +20,7 @@ inline bool is_attention_alone(const TransformerBlock& block) {
 bool has_experts_from(const BlockReader& reader, std::size_t first);
 
 /// Llama 4's factor on queries by their position, from llama_4_scaling_beta of the rotary settings.
-std::function<double(double)> position_factor(const BlockReader& reader,
-                                              const nlohmann::json& rope);
+QueryFactor position_factor(const BlockReader& reader, const nlohmann::json& rope);
 
 /// Latent attention of the layer's `module` with an output projection `out`, from the keys of
 /// DeepSeek's configs; `pairs` is its rotary embedding, or none.
@@ -32,9 +31,6 @@ AttentionPart latent_attention(const BlockReader& reader, std::optional<Rope> pa
 /// A LayerNorm of this width that the row does not describe.
 NormSpec layer_norm_of(const TensorSet& tensors, const std::string& name, double eps,
                        std::size_t width);
-
-/// Whether the bias on scores is ALiBi's, by the published slopes.
-bool is_alibi(const AttentionPart& part);
 
 /// The bound of scores, logits or projections, 0 without one. Errors: kind input for 0 in the file.
 double bound_of(const ModelConfig& config, const std::string& key);
