@@ -27,7 +27,7 @@ std::vector<FileKey> file_keys() {
     for (const cli::Option& option : cli::options()) {
         if (!cli::names_file(option) || (option.use & cli::as_key) == 0) continue;
         for (const ModeRow& row : mode_rows)
-            if ((option.modes & cli::in(row.mode)) != 0) {
+            if ((option.modes & in(row.mode)) != 0) {
                 keys.push_back({option.key, std::string(row.name), true});
                 break;
             }

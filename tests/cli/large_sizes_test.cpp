@@ -192,7 +192,7 @@ TEST_CASE("sizes: one of a thousand million is refused within 200 MB, in every m
             const std::string key = option.key, flag = flag_of(option);
             const bool is_size =
                 kind == integer || kind == integers || kind == signed_integers || kind == token;
-            const bool is_here = (option.modes & cli::in(mode_named(mode.name)->mode)) != 0 &&
+            const bool is_here = (option.modes & in(mode_named(mode.name)->mode)) != 0 &&
                                  (option.use & cli::as_flag) != 0;
             if (!is_size || !is_here || key == "threads") continue;
             Words values{large};

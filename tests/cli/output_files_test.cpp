@@ -197,8 +197,8 @@ TEST_CASE("files: streamed weights and scores are those of memory, to the bit") 
         settings.dtype = attn::NumberType::float64;
         settings.emit = emit;
         attn::Operands copies;
-        copies.query = operands["query"];
-        copies.key = copies.value = operands["key"];
+        copies["query"] = operands["query"];
+        copies["key"] = copies["value"] = operands["key"];
         for (attn::NamedArray& array : answer_of(settings, std::move(copies), 0).arrays)
             expected[array.name] = std::get<Array<double>>(std::move(array.values));
     }
