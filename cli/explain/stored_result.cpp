@@ -189,7 +189,7 @@ void add_steps(ExplanationSource& source, const StoredResult& stored) {
     // The scores between two additive masks are not stored.
     if (!additive.empty() && array_named("biased_scores", arrays) != nullptr) {
         source.additive_masks = additive;
-        copy("biased_scores", additive.size() == 1 ? "bias_0_scores" : "bias_1_scores");
+        copy("biased_scores", bias_scores[additive.size() - 1].row().name);
     }
     for (NamedArray& step : steps) {
         const std::string name = step.name;

@@ -274,7 +274,7 @@ void mask_methods(Alternatives& to) {
             to.add(name + "added twice", [=](auto& c) { c.masks[i].factor = 2; });
         }
     }
-    to.asked("mask of each entry for all its heads", 3);
+    to.asked("mask of each entry for all its heads", 1 + mask_operands.size());
     if (problem.mask(0) && problem.mask(0)->shape[0] == plan.batch && plan.batch > 1 &&
         plan.heads > 1)
         to.set("masks tiled over entries and heads", &Conventions::mask_tiled, true);

@@ -10,16 +10,19 @@ namespace {
 template <std::size_t which>
 constexpr OperandId mask_operand = *mask_operands[which];
 
+/// The row of a mask that is an operand.
 template <std::size_t which>
-constexpr MaskRow row_of_operand(ArrayId allowed) {
-    return {mask_operands[which]->key, allowed,
+constexpr MaskRow row_of_operand() {
+    constexpr std::string_view key = mask_operands[which]->key, prefix = "allowed_by_";
+    const auto allowed = std::ranges::find_if(all_arrays, [&](const ArrayRow& row) {
+        return row.name.starts_with(prefix) && row.name.substr(prefix.size()) == key;
+    });
+    return {key, ArrayId(static_cast<std::size_t>(allowed - all_arrays.begin())),
             [](const Plan& plan) { return !plan.operands[mask_operand<which>].empty(); },
             [](Masks& masks, const MaskRow& row, const Plan& plan, Operands& operands) {
                 constexpr OperandId mask = mask_operand<which>;
                 if (operands[mask].dimension() == 0) return;
-                Array<double> values = operands[mask].take<double>();
-                const std::array shape = full_shape(mask, values.shape());
-                values.reshape({shape.begin(), shape.end()});
+                Array<double> values = full_mask(mask, operands[mask].take<double>());
                 if (plan.operands.is_boolean[mask])
                     masks.rules.add(BroadcastRule(std::move(values), plan.keeps_true()),
                                     row.allowed);
@@ -29,25 +32,26 @@ constexpr MaskRow row_of_operand(ArrayId allowed) {
 }
 
 // Rules are applied in this order.
-constexpr MaskRow all_mask_rows[] = {
-    row_of_operand<0>("allowed_by_mask"),
-    row_of_operand<1>("allowed_by_key_padding_mask"),
-    {"causal", "allowed_by_causal", [](const Plan& plan) { return *plan.config.causal; },
-     [](Masks& masks, const MaskRow& row, const Plan& plan, Operands&) {
-         masks.rules.add(BandRule(-1, 0, plan.offset), row.allowed);
-     }},
-    {"window", "allowed_by_window", [](const Plan& plan) { return !plan.config.window.empty(); },
-     [](Masks& masks, const MaskRow& row, const Plan& plan, Operands&) {
-         masks.rules.add(BandRule(plan.config.window[0], plan.config.window[1], plan.offset),
-                         row.allowed);
-     }},
-    {"kv_lengths", "allowed_by_kv_lengths",
-     [](const Plan& plan) { return !plan.config.kv_lengths.empty(); },
-     [](Masks& masks, const MaskRow& row, const Plan& plan, Operands&) {
-         masks.rules.add(LengthRule(plan.config.kv_lengths), row.allowed);
-     }},
-};
-static_assert(same_keys(all_mask_rows, mask_keys));
+constexpr auto all_mask_rows = []<std::size_t... which>(std::index_sequence<which...>) {
+    return std::to_array<MaskRow>(
+        {row_of_operand<which>()...,
+         {"causal", "allowed_by_causal", [](const Plan& plan) { return *plan.config.causal; },
+          [](Masks& masks, const MaskRow& row, const Plan& plan, Operands&) {
+              masks.rules.add(BandRule(-1, 0, plan.offset), row.allowed);
+          }},
+         {"window", "allowed_by_window",
+          [](const Plan& plan) { return !plan.config.window.empty(); },
+          [](Masks& masks, const MaskRow& row, const Plan& plan, Operands&) {
+              masks.rules.add(BandRule(plan.config.window[0], plan.config.window[1], plan.offset),
+                              row.allowed);
+          }},
+         {"kv_lengths", "allowed_by_kv_lengths",
+          [](const Plan& plan) { return !plan.config.kv_lengths.empty(); },
+          [](Masks& masks, const MaskRow& row, const Plan& plan, Operands&) {
+              masks.rules.add(LengthRule(plan.config.kv_lengths), row.allowed);
+          }}});
+}
+(std::make_index_sequence<mask_operands.size()>());
 
 }  // namespace
 

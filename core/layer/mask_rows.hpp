@@ -27,10 +27,6 @@ struct MaskRow {
     void (*add)(Masks& masks, const MaskRow& row, const Plan& plan, Operands& operands);
 };
 
-/// The keys of `mask_rows()`, for tables with a row for each.
-inline constexpr std::string_view mask_keys[] = {"mask", "key_padding_mask", "causal", "window",
-                                                 "kv_lengths"};
-
 std::span<const MaskRow> mask_rows();
 
 Masks take_masks(const Plan& plan, Operands& operands);

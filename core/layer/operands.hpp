@@ -36,6 +36,9 @@ struct Operands : ByOperand<RealArray> {
 
 OperandShapes shapes_of(const Operands& operands);
 
+/// A mask as (batch, heads, q_len, kv_len), where the axes that it broadcasts along are 1.
+Array<double> full_mask(OperandId mask, Array<double> values);
+
 /// Numbers in the type of the computation as float64.
 std::vector<double> rounded_doubles(const RealArray& array, NumberType dtype);
 

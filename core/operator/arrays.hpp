@@ -226,6 +226,10 @@ inline std::vector<std::string> names_of_arrays() {
     return names;
 }
 
+/// The scores after each additive mask, and where each of these masks allows a key.
+inline constexpr ArrayId bias_scores[] = {"bias_0_scores", "bias_1_scores"},
+                         allowed_by_biases[] = {"allowed_by_bias_0", "allowed_by_bias_1"};
+
 class ArraySet {
 public:
     constexpr ArraySet() = default;

@@ -162,9 +162,6 @@ private:
     bool others_keep_ = true;
 };
 
-/// The arrays that hold where the first and the second additive mask allow a key.
-inline constexpr ArrayId allowed_by_biases[] = {"allowed_by_bias_0", "allowed_by_bias_1"};
-
 /// All rules at once: a pair is allowed where every rule allows it.
 class Mask {
 public:

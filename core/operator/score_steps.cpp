@@ -55,12 +55,14 @@ void apply_bias(std::span<T> scores, const ScoreRow& row, std::size_t index) {
         scores[key] += static_cast<T>(bias.at(row.batch, row.head, row.query, key));
 }
 
+constexpr ArrayId emits_once[] = {"scaled_scores", "capped_scores", "alibi_scores"};
+
 // Steps are applied in this order.
 constexpr ScoreStep all_score_steps[] = {
     {.key = "scale",
      .times = [](const ScoreSettings&, std::size_t) { return std::size_t{1}; },
      .apply = {apply_scale, apply_scale},
-     .emits = {"scaled_scores", "scaled_scores"},
+     .emits = {&emits_once[0], 1},
      .kernel = StepKind::scale,
      .number = [](const ScoreRow& row) { return row.scale; }},
     {.key = "softcap",
@@ -68,7 +70,7 @@ constexpr ScoreStep all_score_steps[] = {
          return asked.softcap == 0 ? 0 : 1;
      },
      .apply = {apply_softcap, apply_softcap},
-     .emits = {"capped_scores", "capped_scores"},
+     .emits = {&emits_once[1], 1},
      .kernel = StepKind::softcap,
      .number = softcap_of,
      .must_fit_dtype = [](const ScoreSettings& asked) { return asked.softcap; },
@@ -78,7 +80,7 @@ constexpr ScoreStep all_score_steps[] = {
          return asked.alibi ? 1 : 0;
      },
      .apply = {apply_alibi, apply_alibi},
-     .emits = {"alibi_scores", "alibi_scores"},
+     .emits = {&emits_once[2], 1},
      .kernel = StepKind::alibi,
      .number = slope_of,
      .uses_position = true,
@@ -86,7 +88,7 @@ constexpr ScoreStep all_score_steps[] = {
     {.key = "mask",
      .times = [](const ScoreSettings&, std::size_t additive_masks) { return additive_masks; },
      .apply = {apply_bias, apply_bias},
-     .emits = {"bias_0_scores", "bias_1_scores"},
+     .emits = bias_scores,
      .kernel = StepKind::bias,
      .adds_terms = true},
 };

@@ -51,9 +51,8 @@ struct ScoreStep {
     /// How often it is applied: 0 is off.
     std::size_t (*times)(const ScoreSettings& asked, std::size_t additive_masks);
     std::pair<ApplyStep<float>, ApplyStep<double>> apply;
-    /// The scores after the first and the second application; a step that is off does not change
-    /// them.
-    ArrayId emits[2];
+    /// The scores after each application; a step that is off does not change them.
+    std::span<const ArrayId> emits;
     StepKind kernel;                                  ///< its form in fused kernels
     double (*number)(const ScoreRow& row) = nullptr;  ///< of the kernels' form; null: none
     bool uses_position = false;                       ///< the alignment of queries and keys matters
