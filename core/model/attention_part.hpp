@@ -21,7 +21,7 @@ struct Rotation {
     std::size_t first = 0;  ///< the first column that is rotated
     double position_step = 1;
     /// Replaces the angles: cosine and sine of each pair by position, (positions, pairs, 2).
-    std::shared_ptr<const std::vector<double>> table;
+    std::shared_ptr<const std::vector<double>> table{};
 
     /// Whether `rope` alone gives the angles.
     bool is_of_rope() const {
