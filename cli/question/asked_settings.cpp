@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <map>
 #include <memory>
-#include <ranges>
 #include <utility>
 
 #include <nlohmann/json.hpp>
@@ -142,7 +141,8 @@ public:
                     fewer = std::move(without);
             };
             leave_out(first);
-            for (const Option& option : options() | std::views::reverse) leave_out(option.key);
+            for (auto option = options().rbegin(); option != options().rend(); ++option)
+                leave_out(option->key);
             return fewer;
         };
         // What follows comes after what it follows from, but for d_out, which also follows from

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
-#include <ranges>
+#include <span>
 #include <stdexcept>
 #include <string_view>
 #include <vector>
@@ -49,26 +49,25 @@ constexpr Modes bare = in(Mode::sdpa) | in(Mode::linear), linear = in(Mode::line
 using enum LabelsOf;
 using enum OperandKind;
 
+/// In the order in which they are read.
+inline constexpr OperandRow rows[] = {
+    {"inputs", 0, tokens, 2, 3, false},
+    {"context", in(Mode::cross), tokens, 2, 3, false, keys},
+    {"query", bare, tokens, 2, 4, false, queries},
+    {"key", bare, tokens, 2, 4, true, keys},
+    {"value", bare, tokens, 2, 4},
+    {"past_key", attends, cache, 2, 4},
+    {"past_value", attends, cache, 2, 4},
+    {"decay", linear, gate, 1, 4, true, none, &LinearSettings::decay},
+    {"beta", linear, gate, 1, 4, true, none, &LinearSettings::beta},
+    {"past_state", linear, cache, 2, 4},
+    {"mask", attends, mask, 1, 4, true, none, nullptr, "attn_mask"},
+    {"key_padding_mask", attends, mask, 1, 2},
+};
+
 }  // namespace operand_detail
 
-/// In the order in which they are read.
-inline constexpr auto operand_rows = [] {
-    using namespace operand_detail;
-    return std::to_array<OperandRow>({
-        {"inputs", 0, tokens, 2, 3, false},
-        {"context", in(Mode::cross), tokens, 2, 3, false, keys},
-        {"query", bare, tokens, 2, 4, false, queries},
-        {"key", bare, tokens, 2, 4, true, keys},
-        {"value", bare, tokens, 2, 4},
-        {"past_key", attends, cache, 2, 4},
-        {"past_value", attends, cache, 2, 4},
-        {"decay", linear, gate, 1, 4, true, none, &LinearSettings::decay},
-        {"beta", linear, gate, 1, 4, true, none, &LinearSettings::beta},
-        {"past_state", linear, cache, 2, 4},
-        {"mask", attends, mask, 1, 4, true, none, nullptr, "attn_mask"},
-        {"key_padding_mask", attends, mask, 1, 2},
-    });
-}();
+inline constexpr std::span operand_rows(operand_detail::rows);
 
 /// Whether a key of its own gives the operand in this mode.
 constexpr bool is_operand(std::string_view key, Mode mode) {
@@ -81,12 +80,14 @@ constexpr bool is_operand(std::string_view key, Mode mode) {
 struct OperandId {
     std::size_t index;
 
+    // NOLINTNEXTLINE(google-explicit-constructor): implicit from a row
     constexpr OperandId(const OperandRow& row)
         : index(static_cast<std::size_t>(&row - operand_rows.data())) {}
     constexpr const OperandRow& row() const { return operand_rows[index]; }
     friend bool operator==(OperandId, OperandId) = default;
+    /// Does not compile without such a row: nothing past the table is a constant.
     consteval OperandId(const char* key) : index(0) {
-        while (operand_rows.at(index).key != std::string_view(key)) ++index;
+        while (operand_rows[index].key != std::string_view(key)) ++index;
     }
 };
 
@@ -94,8 +95,9 @@ struct OperandId {
 inline constexpr auto mask_operands = [] {
     constexpr auto count = std::ranges::count_if(operand_rows, &OperandRow::is_mask);
     std::array<const OperandRow*, static_cast<std::size_t>(count)> masks{};
-    std::ranges::transform(operand_rows | std::views::filter(&OperandRow::is_mask), masks.begin(),
-                           [](const OperandRow& row) { return &row; });
+    auto next = masks.begin();
+    for (const OperandRow& row : operand_rows)
+        if (row.is_mask()) *next++ = &row;
     return masks;
 }();
 
