@@ -54,7 +54,8 @@ expect "a saved result" "$(numbers again.json)" "$(numbers of_mask.json)"
 "$attn" check bias.json --against of_mask.json >said.txt || expect check "$(cat said.txt)" right
 ! "$attn" check bias.json --against of_plain.json >said.txt || expect check "$(cat said.txt)" wrong
 "$attn" repro bias.json --to c --output bias.c
-cc -O1 bias.c -lm -o of_bias && ./of_bias >said.txt || expect repro "$(cat said.txt)" "exit 0"
+cc -O1 bias.c -lm -o of_bias
+./of_bias >said.txt || expect repro "$(cat said.txt)" "exit 0"
 "$attn" explain bias.json >said.txt
 grep -q key_bias said.txt || expect explain "no key_bias" "its term"
 exit $failed

@@ -178,7 +178,7 @@ private:
         return *source;
     }
 
-    static std::string or_null(std::string text) { return text.empty() ? "null" : text; }
+    static std::string or_null(const std::string& text) { return text.empty() ? "null" : text; }
 
     const Mode mode_;
     const OperandShapes operands_;

@@ -49,8 +49,8 @@ struct OperandNumbers {
     bool is_boolean = false;
 };
 
-/// An operand whose heads are an axis, a mask or a gate, which constants may stand for; nothing
-/// where it is absent. The plan is that of the operands.
+/// An operand whose heads are an axis, a mask, or a gate, also of constants; nothing where it is
+/// absent. The plan is that of the operands.
 std::optional<OperandNumbers> numbers_of_operand(const Plan& plan, const Operands& operands,
                                                  OperandId operand);
 

@@ -20,7 +20,7 @@ enum class LabelsOf { none, queries, keys };
 enum class OperandKind {
     tokens,  ///< what attends and is attended to: the inputs, or queries, keys and values
     cache,   ///< of earlier tokens: has the axes of its array, or those that the result shows
-    gate,    ///< of linear attention, for each token; constants may stand for it
+    gate,    ///< of linear attention, for each token; or constants in its place
     mask  ///< boolean, or added to the scores, and of float64; others have the computation's type
 };
 
