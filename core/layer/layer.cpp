@@ -110,8 +110,11 @@ void keep_operands(const Plan& plan, const Operands& operands, Recorder& recorde
         if (!array || !array->row().is_operand() || !recorder.records(*array)) continue;
         RealArray copy = operands[row];
         const std::vector<std::string_view> axes = plan.axes_of(*array);
-        AnyArray given = row.is_mask() ? AnyArray(copy.take<double>()) : AnyArray(copy.take<T>());
-        recorder.keep_as_is(*array, std::move(given), axes);
+        if (row.is_mask()) {
+            recorder.keep_as_is(*array, copy.take<double>(), axes);
+            continue;
+        }
+        recorder.keep_as_is(*array, copy.take<T>(), axes);
     }
 }
 
