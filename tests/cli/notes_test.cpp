@@ -92,7 +92,9 @@ TEST_CASE("notes: a layer of nn.MultiheadAttention that is causal by default") {
         for (const std::string flag : {"--causal", "--no-causal"})
             CHECK_FALSE(is_noted(question + Words{flag}, part));
         CHECK_FALSE(is_noted(Words{"multihead", "causal.json"} + layer, part));
-        CHECK(run_attn(question).out == run_attn(question + Words{"--causal"}).out);
+        json given = json::parse(run_attn(question + Words{"--causal"}).out);
+        CHECK(given.erase("asked") == 1);
+        CHECK(json::parse(run_attn(question).out) == given);
         REQUIRE(run_attn(question + Words{"--emit", "all", "-o", "r.json"}).code == 0);
         CHECK_FALSE(is_noted({"multihead", "--config", "r.json"}, part));
     }
