@@ -97,7 +97,7 @@ bool is_kept(std::string_view key) {
 
 /// These have a default of their own, and no other setting depends on whether they are given.
 bool is_free(std::string_view key) {
-    constexpr std::string_view free[] = {"seed", "dtype", "kernel", "pretty", "precision"};
+    constexpr std::string_view free[] = {"seed", "dtype", "kernel", "pretty", "precision", "store"};
     return std::ranges::find(free, key) != std::end(free);
 }
 
