@@ -43,7 +43,8 @@ public:
         to.bias = has_names ? value[1].get<std::string>() : value.get<std::string>() + ".bias";
     }
     void read(const json& value, std::vector<HarmlessTensor>& to) {
-        for (const auto& [name, form] : value.items()) read(form, to.emplace_back(HarmlessTensor{name}).form);
+        for (const auto& [name, form] : value.items())
+            read(form, to.emplace_back(HarmlessTensor{name}).form);
     }
 
 private:
