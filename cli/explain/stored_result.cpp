@@ -185,7 +185,7 @@ void add_steps(ExplanationSource& source, const StoredResult& stored) {
         for_dtype(plan.config.dtype, [&]<class T>(T) { return steps_of<T>(plan, scores); });
     const std::vector<std::string> additive = additive_masks(plan.operands);
     source.has_unknown_mask = array_named("mask", arrays) == nullptr && scores == nullptr &&
-                              (has_boolean_mask(plan.operands) || !additive.empty());
+                              (has_boolean_mask(plan.operands.is_boolean) || !additive.empty());
     // The scores between two additive masks are not stored.
     if (!additive.empty() && array_named("biased_scores", arrays) != nullptr) {
         source.additive_masks = additive;

@@ -27,8 +27,7 @@ void MaskKinds::take(const OperandRow& rule, io::NumberArray read, const io::Inp
 
 void MaskKinds::resolve() {
     const std::optional<MaskKind> kind = request_.mask_kind;
-    const bool has_boolean = std::ranges::any_of(
-                   operand_rows, [&](const OperandRow&row) { return operands_.is_boolean[row]; }),
+    const bool has_boolean = has_boolean_mask(operands_.is_boolean),
                has_mask = !taken_.empty() || has_boolean;
     if (kind && !has_mask)
         throw setting_error(request_, "mask_kind", "requires --mask or --key-padding-mask");

@@ -28,7 +28,7 @@ void mask_polarities(Alternatives& to) {
 
 /// With --mask-true, attn reads masks of numbers as boolean ones if none has boolean type.
 std::string polarity_flag(const Problem& problem, const Conventions& found) {
-    const bool has_boolean = has_boolean_mask(problem.plan.operands);
+    const bool has_boolean = has_boolean_mask(problem.plan.operands.is_boolean);
     bool keep = true, drop = true;
     for (std::size_t i = 0; i < mask_operands.size(); ++i) {
         if (!problem.mask(i)) continue;

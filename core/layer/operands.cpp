@@ -96,8 +96,8 @@ std::optional<OperandNumbers> numbers_of_operand(const Plan& plan, const Operand
         const std::size_t head = std::max<std::size_t>(plan.batch * rows * columns, 1);
         numbers.shape = {plan.batch, numbers.values.size() / head, rows, columns};
     }
-    for (double& x : numbers.values)
-        if (numbers.is_boolean) x = x != 0 ? 1 : 0;
+    if (numbers.is_boolean)
+        for (double& x : numbers.values) x = x != 0 ? 1 : 0;
     return numbers;
 }
 

@@ -40,9 +40,9 @@ struct OperandShapes : ByOperand<Shape> {
     friend bool operator==(const OperandShapes&, const OperandShapes&) = default;
 };
 
-inline bool has_boolean_mask(const OperandShapes& operands) {
+inline bool has_boolean_mask(const ByOperand<bool>& is_boolean) {
     return std::ranges::any_of(mask_operands,
-                               [&](const OperandRow* mask) { return operands.is_boolean[*mask]; });
+                               [&](const OperandRow* mask) { return is_boolean[*mask]; });
 }
 
 /// The shape of a mask as (batch, heads, q_len, kv_len), where it is 1 if the mask broadcasts.

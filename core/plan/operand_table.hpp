@@ -5,7 +5,6 @@
 #include <array>
 #include <cstddef>
 #include <span>
-#include <stdexcept>
 #include <string_view>
 #include <vector>
 
