@@ -149,7 +149,10 @@ TEST_CASE("judge: within the bound an array is right, and one element beyond it 
     std::size_t checked = 0;
     for_each_question([&](Judged& question) {
         const Plan& plan = question.plan;
-        for (const auto& [type, name] : judged_types)
+        // A structured binding cannot be captured by a lambda in Clang 14.
+        for (const auto& row : judged_types) {
+            const NumberType type = row.first;
+            const std::string name(row.second);
             for (const ArrayId id : judged_arrays(plan)) {
                 const ExactArray exact = exact_array(question.problem, id, type);
                 std::vector<std::size_t> shape;
@@ -202,6 +205,7 @@ TEST_CASE("judge: within the bound an array is right, and one element beyond it 
                 CHECK(beyond.first->truth == exact.value[at]);
                 ++checked;
             }
+        }
     });
     CHECK(checked > 300);
 }
