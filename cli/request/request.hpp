@@ -34,9 +34,6 @@ std::span<const Option> options();
 /// The option with this key, or null.
 const Option* find_option(std::string_view key);
 
-/// Whether the value of this key in a request may be the name of a file.
-bool names_file(std::string_view key);
-
 /// The names of a table's rows, for the option that chooses one.
 template <class Row, std::size_t N>
 constexpr Names<const Row*, N> names_of(const std::array<Row, N>& rows) {
