@@ -18,6 +18,7 @@
 #include "io/read/json_document.hpp"
 #include "io/read/result_view.hpp"
 #include "io/text/json_text.hpp"
+#include "io/text/text.hpp"
 
 namespace attn::cli {
 namespace {
@@ -101,9 +102,9 @@ private:
         }
         io::Source text =
             opened.source ? *opened.source : or_no_flags([&] { return io::read_source(path_); });
-        const std::size_t start = text.text.find_first_not_of(" \t\r\n");
-        if (start == std::string_view::npos || text.text[start] != '{')
-            fail_without_flags(text.location(std::min(start, text.text.size())));
+        const std::string_view object = io::after_blanks(text.text);
+        if (!object.starts_with('{'))
+            fail_without_flags(text.location(text.text.size() - object.size()));
         auto file = std::make_shared<io::InputFile>(io::input_file_of_line(std::move(text)));
         file->location = file->name;
         const io::Source& source = *file->source;

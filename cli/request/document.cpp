@@ -9,6 +9,7 @@
 #include "io/file/path.hpp"
 #include "io/read/result_view.hpp"
 #include "io/text/json_text.hpp"
+#include "io/text/text.hpp"
 
 namespace attn::cli {
 namespace {
@@ -160,9 +161,7 @@ bool holds_elements(const io::JsonDocument& document, const io::JsonMember& memb
     if (!document.holds_array(member)) return false;
     const Option* const option = find_option(member.key);
     if (option == nullptr || option->field.set == nullptr) return true;
-    const std::string_view text = document.text(member);
-    const std::size_t first = text.find_first_not_of(" \t\r\n", 1);
-    return first != std::string_view::npos && text[first] == '[';
+    return io::after_blanks(document.text(member).substr(1)).starts_with('[');
 }
 
 void apply_id(Request& request, const io::JsonDocument& document, const io::JsonMember& member) {
