@@ -271,6 +271,8 @@ std::size_t index_of_name(std::string_view (*name)(std::size_t), const json& val
 
 std::string store(Request& request, const Option& option, const json& value) {
     const Field& field = option.field;
+    if (value.is_string() && value.get_ref<const std::string&>().find('\0') != std::string::npos)
+        return "a zero character; expected none";
     if (field.kind == FieldKind::operand) {
         if (field.set != nullptr) {
             std::string problem = field.set(request, value, option.limits);
