@@ -128,15 +128,13 @@ bool check_records(const io::InputFile& file, const CheckRequest& request) {
             return failed(line.id.empty() ? std::to_string(line.text.first_line) : line.id);
         }
     };
-    io::OutputFile out(request.flags.output);
-    out.fill([&](io::Output& to) {
+    io::write_file(request.flags.output, [&](io::Output& to) {
         std::size_t index = 0;
         io::for_each_line(*file.source,
                           [&](const io::Source& line) { to << check_record(line, index++); });
         for (const ResultLine& line : results.all())
             if (!line.is_taken) to << refuse(line);
     });
-    out.commit();
     return all_right;
 }
 
