@@ -182,6 +182,14 @@ inline constexpr HelpOverride csv_help[] = {
     {"csv_quotes", "whether \" quotes fields of CSV (default yes)"},
     {"csv_comments", "lines of CSV that begin with # are comments"}};
 
+/// How those that report on files write: for people or for programs.
+inline constexpr Names<bool, 2> report_forms{{{false, "table"}, {true, "json"}}};  // whether JSON
+inline constexpr Option report_format{.key = "format",
+                                      .field = choice_among<report_forms>,
+                                      .limits = {.expected = "table|json"},
+                                      .help = "for people or for programs (default table)",
+                                      .letter = 'f'};
+
 /// One command.
 struct CommandRow {
     std::string_view name;
