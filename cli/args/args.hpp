@@ -182,6 +182,14 @@ inline constexpr HelpOverride csv_help[] = {
     {"csv_quotes", "whether \" quotes fields of CSV (default yes)"},
     {"csv_comments", "lines of CSV that begin with # are comments"}};
 
+/// How those that report on files write: for people or for programs.
+inline constexpr Names<bool, 2> report_forms{{{false, "table"}, {true, "json"}}};  // whether JSON
+inline constexpr Option report_format{.key = "format",
+                                      .field = choice_among<report_forms>,
+                                      .limits = {.expected = "table|json"},
+                                      .help = "for people or for programs (default table)",
+                                      .letter = 'f'};
+
 /// One command.
 struct CommandRow {
     std::string_view name;
@@ -328,25 +336,18 @@ std::string list_entry(std::string_view name, std::string_view summary, std::siz
 /// "-s, --seed N", "--causal, --no-causal".
 std::string spelling_of(const Option& option);
 
-/// The flags of a file.
-struct FlagsOfFile {
-    std::vector<FlagValue> flags = {};
-    std::shared_ptr<const io::InputFile> result = {};  ///< if it is one of a mode
-    bool is_question = false;  ///< a result that has what it was computed on
-};
-
-/// The flags of a file for the command of `args`, in the order of the file. Keys are those of a
-/// request and of the command; paths of operands are relative to the file's folder. The file may
-/// also be the config of a result, or the result itself. Keys of other commands are ignored if the
-/// environment names the file, since that file is for all commands. Errors: kind io, input; kind
-/// usage at the key, for keys that no command has, or not this one, for the config of another mode,
-/// and for invalid values.
-FlagsOfFile read_flag_file(const std::string& path, Origin origin, const Args& args);
+/// Adds the flags of a file for the command of `args`, in the order of the file. Keys are those of
+/// a request and of the command; paths of operands are relative to the file's folder. The file may
+/// also be the config of a result, or the result itself, which `args` has then if it is one of a
+/// mode. Keys of other commands are ignored if the environment names the file, since that file is
+/// for all commands. Errors: kind io, input; kind usage at the key, for keys that no command has,
+/// or not this one, for the config of another mode, and for invalid values.
+void read_flag_file(const std::string& path, Origin origin, Args& args);
 
 /// The keys of a request as flags of the command of `args`, which is not a mode; paths are relative
 /// to the file's folder. The text of an array in place of a file's name is the array's. The request
 /// may have `meta`, which is not a flag. Errors: the same, and kind usage for flags that are not
 /// keys of requests.
-std::vector<FlagValue> flags_of_request(const io::InputFile& file, const Args& args);
+std::vector<FlagValue> flags_of_request(const io::InputFile& file, Args args);
 
 }  // namespace attn::cli

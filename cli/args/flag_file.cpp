@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <type_traits>
 
 #include <nlohmann/json.hpp>
@@ -17,6 +18,7 @@
 #include "io/read/json_document.hpp"
 #include "io/read/result_view.hpp"
 #include "io/text/json_text.hpp"
+#include "io/text/text.hpp"
 
 namespace attn::cli {
 namespace {
@@ -74,40 +76,15 @@ std::vector<std::string> keys_of(const Program& program, const CommandRow& comma
 
 class FlagFile {
 public:
-    FlagFile(const std::string& path, Origin origin, const Args& args)
+    FlagFile(const std::string& path, Origin origin, Args& args)
         : path_(path), origin_(origin), args_(args), program_(*args.program),
           command_(*args.command) {}
 
-    FlagsOfFile read() {
-        io::InputFile opened;
-        if (is_pipe() || is_binary()) {
-            opened = or_no_flags([&] { return io::open_input_file(path_); }, !is_pipe());
-            if (opened.arrays) return of_arrays(std::move(opened));
-        }
-        io::Source text =
-            opened.source ? *opened.source : or_no_flags([&] { return io::read_source(path_); });
-        const std::size_t start = text.text.find_first_not_of(" \t\r\n");
-        if (start == std::string_view::npos || text.text[start] != '{')
-            fail_without_flags(text.location(std::min(start, text.text.size())));
-        auto file = std::make_shared<io::InputFile>(io::input_file_of_line(std::move(text)));
-        file->location = file->name;
-        const io::Source& source = *file->source;
-        const io::JsonDocument& whole = *file->document;
-        const io::JsonMember* const config = whole.find("config");
-        const bool is_result =
-            whole.find("schema") != nullptr && config != nullptr && whole.holds_object(*config);
-        if (!is_result) {
-            read_members(source, whole);
-            return {std::move(given_)};
-        }
-        const io::JsonDocument settings(source, *config);
-        read_members(source, settings);
-        const auto has = [&](const char* array) { return whole.find(array) != nullptr; };
-        const auto is_set = [&](const char* key) {
-            const io::JsonMember* const member = settings.find(key);
-            return member != nullptr && settings.text(*member) != "null";
-        };
-        return of_result(std::move(file), asks(has, is_set));
+    /// Adds the flags, and the result that they are of.
+    void read() {
+        read_flags();
+        std::ranges::move(given_, std::back_inserter(args_.flags));
+        args_.flag_files.push_back(path_);
     }
 
     std::vector<FlagValue> of_request(const io::Source& source, const io::JsonDocument& document) {
@@ -117,6 +94,35 @@ public:
     }
 
 private:
+    void read_flags() {
+        io::InputFile opened;
+        if (is_pipe() || is_binary()) {
+            opened = or_no_flags([&] { return io::open_input_file(path_); }, !is_pipe());
+            if (opened.arrays) return take_arrays(std::move(opened));
+        }
+        io::Source text =
+            opened.source ? *opened.source : or_no_flags([&] { return io::read_source(path_); });
+        const std::string_view object = io::after_blanks(text.text);
+        if (!object.starts_with('{'))
+            fail_without_flags(text.location(text.text.size() - object.size()));
+        auto file = std::make_shared<io::InputFile>(io::input_file_of_line(std::move(text)));
+        file->location = file->name;
+        const io::Source& source = *file->source;
+        const io::JsonDocument& whole = *file->document;
+        const io::JsonMember* const config = whole.find("config");
+        const bool is_result =
+            whole.find("schema") != nullptr && config != nullptr && whole.holds_object(*config);
+        if (!is_result) return read_members(source, whole);
+        const io::JsonDocument settings(source, *config);
+        read_members(source, settings);
+        const auto has = [&](const char* array) { return whole.find(array) != nullptr; };
+        const auto is_set = [&](const char* key) {
+            const io::JsonMember* const member = settings.find(key);
+            return member != nullptr && settings.text(*member) != "null";
+        };
+        take_result(std::move(file), asks(has, is_set));
+    }
+
     /// It is read once, and not looked into.
     bool is_pipe() const { return io::path_exists(path_) && !io::file_id(path_); }
 
@@ -129,7 +135,7 @@ private:
     }
 
     /// The config of a result in binary form.
-    FlagsOfFile of_arrays(io::InputFile file_of_arrays) {
+    void take_arrays(io::InputFile file_of_arrays) {
         auto opened = std::make_shared<io::InputFile>(std::move(file_of_arrays));
         const io::InputFile& file = *opened;
         const json config = io::head_member(file, "config");
@@ -141,13 +147,14 @@ private:
                                                        : file.arrays->find(array) != nullptr;
         };
         const auto is_set = [&](const char* key) { return !io::member(config, key).is_null(); };
-        return of_result(std::move(opened), asks(has, is_set));
+        take_result(std::move(opened), asks(has, is_set));
     }
 
-    FlagsOfFile of_result(std::shared_ptr<io::InputFile> file, bool is_question) {
-        const bool is_of_mode = is_mode_config_ && is_of_modes();
-        for (FlagValue& flag : given_) flag.of_result = is_of_mode && flag.option != &config_id;
-        return {std::move(given_), is_of_mode ? std::move(file) : nullptr, is_question};
+    void take_result(std::shared_ptr<io::InputFile> file, bool is_question) {
+        if (!is_mode_config_ || !is_of_modes()) return;
+        for (FlagValue& flag : given_) flag.of_result = flag.option != &config_id;
+        args_.result = std::move(file);
+        args_.is_question = is_question;
     }
 
     bool is_of_modes() const {
@@ -338,7 +345,7 @@ private:
 
     const std::string& path_;
     Origin origin_;
-    const Args& args_;
+    Args& args_;
     const Program& program_;
     const CommandRow& command_;
     bool is_mode_config_ = false;  // may have a mode and an id, as the config of a result
@@ -348,7 +355,7 @@ private:
 
 }  // namespace
 
-FlagsOfFile read_flag_file(const std::string& path, Origin origin, const Args& args) {
+void read_flag_file(const std::string& path, Origin origin, Args& args) {
     const std::string location =
         (origin == Origin::environment ? "ATTN_CONFIG=" : "--config ") + io::shortened(path);
     if (path.empty() || path == "-")
@@ -356,10 +363,10 @@ FlagsOfFile read_flag_file(const std::string& path, Origin origin, const Args& a
     if (origin == Origin::environment && !io::path_exists(path))
         throw Error(ErrorKind::io, location,
                     "is not there; expected a file of flags as JSON, or no such variable");
-    return FlagFile(path, origin, args).read();
+    FlagFile(path, origin, args).read();
 }
 
-std::vector<FlagValue> flags_of_request(const io::InputFile& file, const Args& args) {
+std::vector<FlagValue> flags_of_request(const io::InputFile& file, Args args) {
     return FlagFile(file.name, Origin::config, args).of_request(*file.source, *file.document);
 }
 

@@ -211,28 +211,17 @@ void check_words(const std::vector<std::string>& words, const std::vector<AddedF
     throw Error(ErrorKind::usage, flag, "takes no value; expected " + flag + " alone");
 }
 
-/// The flags of the environment's file, of --config, and of the command line, in this order.
-std::vector<FlagValue> all_flags(Args& args, const std::vector<AddedFlag>& flags) {
-    std::vector<FlagValue> given;
-    const auto add = [&](const std::string& file, Origin origin) {
-        FlagsOfFile more = read_flag_file(file, origin, args);
-        std::move(more.flags.begin(), more.flags.end(), std::back_inserter(given));
-        if (more.result) {
-            args.result = std::move(more.result);
-            args.is_question = more.is_question;
-        }
-        args.flag_files.push_back(file);
-    };
+/// Adds the flags of the environment's file, of --config, and of the command line, in this order.
+void add_all_flags(Args& args, const std::vector<AddedFlag>& flags) {
     const char* const shared = std::getenv("ATTN_CONFIG");
-    if (shared != nullptr && *shared != '\0') add(shared, Origin::environment);
+    if (shared != nullptr && *shared != '\0') read_flag_file(shared, Origin::environment, args);
     for (const AddedFlag& added : flags) {
         if (added.flag == nullptr || added.flag->count() == 0) continue;
         if (added.option == &config_option)
-            add(flag_text(added), Origin::config);
+            read_flag_file(flag_text(added), Origin::config, args);
         else
-            given.push_back({added.option, flag_text(added)});
+            args.flags.push_back({added.option, flag_text(added)});
     }
-    return given;
 }
 
 /// The last of each, in the order of the tables, which is the order of checks.
@@ -309,7 +298,8 @@ Args parse(int argc, const char* const* argv, const Program& program) {
     // CLI11 takes what looks like a number for a word.
     if (args.input && args.input->starts_with('-') && *args.input != "-")
         args.fail_unknown(*args.input);
-    args.flags = last_of_each(all_flags(args, flags), flags);
+    add_all_flags(args, flags);
+    args.flags = last_of_each(args.flags, flags);
     return args;
 }
 

@@ -13,15 +13,6 @@ namespace {
 
 constexpr std::size_t longest_location = 1000;  // a path may be as long as its record
 
-std::string error_line(const Record& record, const ErrorReport& failure) {
-    std::string line = start_of_bare(record) + ",\"error\":{";
-    io::append_member(line, "kind", failure.kind);
-    io::append_member(line, "where",
-                      io::one_line(io::shortened(failure.location, longest_location)));
-    io::append_member(line, "message", io::one_line(failure.message));
-    return line + "}}\n";
-}
-
 /// A result as a line of about `bytes` bytes, or as arrays.
 RecordOutcome outcome_of(const Request& request, const io::Report& report, std::size_t bytes) {
     if (!request.format->json)
@@ -117,11 +108,12 @@ RecordOutcome Answerer::answer(const Record& record) {
     } catch (const BeyondShare&) {
         throw;
     } catch (...) {
-        const ErrorReport failure = current_error(true);
+        ErrorReport failure = current_error(true);
         // There may be enough memory while no other record is answered.
         if (failure.kind == "memory" && MemoryShare::is_part()) throw BeyondShare();
-        return {io::TextBuffer(error_line(record, failure)),
-                io::shortened(failure.location, longest_location) + ": " + failure.message};
+        failure.location = io::shortened(failure.location, longest_location);
+        return {io::TextBuffer(error_line(start_of_bare(record), failure)),
+                failure.location + ": " + failure.message};
     }
 }
 

@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <charconv>
 #include <span>
 
 #include "cli/batch/batch.hpp"
@@ -7,18 +6,13 @@
 #include "cli/question/operands.hpp"
 #include "cli/request/request_builder.hpp"
 #include "core/layer/layer.hpp"
+#include "io/text/number_text.hpp"
 
 namespace attn::cli {
 namespace {
 
 /// The limit of lines and answers in bytes. Above it, an answer may depend on available memory.
 constexpr std::size_t longest_alike = std::size_t{1} << 20;
-
-Seed seed_of(std::string_view text) {
-    Seed seed;
-    std::from_chars(text.data(), text.data() + text.size(), seed.bits);
-    return seed;
-}
 
 /// Splits the text after each key and drops the value there; empty if a key is missing or has
 /// another value. Keys are found by their quotes, which are escaped inside strings.
@@ -147,7 +141,7 @@ std::optional<RecordOutcome> Prepared::answer(const io::InputFile& line, const s
         std::string own = id_in(document, member);
         if (!own.empty()) request_.id = std::move(own);
     }
-    if (!seed.empty()) planned->plan.config.seed = seed_of(seed);
+    if (!seed.empty()) planned->plan.config.seed = {*io::number_of_text<std::uint64_t>(seed)};
     const Result result = compute(planned->plan, std::move(operands), runtime.pool);
     if (!request_.format->json)
         return RecordOutcome{.line = io::TextBuffer(head_of(*planned, seed)),

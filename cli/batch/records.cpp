@@ -15,6 +15,7 @@
 #include "io/read/input_formats.hpp"
 #include "io/read/json_document.hpp"
 #include "io/text/json_text.hpp"
+#include "io/text/text.hpp"
 
 namespace attn::cli {
 namespace {
@@ -59,10 +60,6 @@ std::string id_of_text(const std::string& text) {
     std::string id;
     io::append_json_string(id, text);
     return id;
-}
-
-bool is_blank(std::string_view line) {
-    return line.find_first_not_of(" \t\r") == std::string_view::npos;
 }
 
 /// Refuses lines that are too long, and text that has requests but not one per line.
@@ -221,7 +218,7 @@ io::Next RecordReader::next_line(Record& record, bool may_wait) {
         const io::Next next = lines_->next(line, may_wait);
         if (next != io::Next::found) return next;
         const bool too_long = line.text.size() < line.size;
-        if (!too_long && is_blank(line.text)) continue;
+        if (!too_long && io::after_blanks(line.text).empty()) continue;
         record.file = lines_->name();
         record.line = line.number;
         record.size = line.size;

@@ -293,12 +293,10 @@ bool check(CheckRequest request, std::vector<std::string>& notes) {
     }
     notes = question.notes();
     programs = best_first(std::move(programs));
-    io::OutputFile out(request.flags.output);
-    out.fill([&](io::Output& to) {
+    io::write_file(request.flags.output, [&](io::Output& to) {
         to << (request.json ? check_json(programs)
                             : check_text(programs, io::screen_columns(STDOUT_FILENO)));
     });
-    out.commit();
     return std::none_of(programs.begin(), programs.end(), [](const ProgramJudgement& program) {
         return program.verdict == Verdict::wrong;
     });

@@ -37,13 +37,9 @@ bool is_json(const Args& args, bool of_requests) {
     const OutputName name{path, "--output " + path, "a check is written as text or as JSON",
                           ", or --format with it"};
     const auto index = args.choice("format");
-    const CheckFormat* const named =
-        index ? format_of_suffix(check_formats, path) : format_of_name(check_formats, name);
-    if (!index) return named == nullptr ? of_requests : named->is_json;
-    const CheckFormat& given = check_formats[*index];
-    if (named != nullptr && named != &given)
-        refuse_format("--format " + std::string(given.name), name, named->name);
-    return given.is_json;
+    const CheckFormat* const format =
+        format_of_flag(check_formats, index ? &check_formats[*index] : nullptr, name);
+    return format == nullptr ? of_requests : format->is_json;
 }
 
 CheckRequest check_of(const Args& args) {

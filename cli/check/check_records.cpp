@@ -12,6 +12,7 @@
 #include "io/file/source.hpp"
 #include "io/read/input_formats.hpp"
 #include "io/text/json_text.hpp"
+#include "io/text/text.hpp"
 
 namespace attn::cli {
 namespace {
@@ -73,23 +74,12 @@ std::string id_of_request(const io::InputFile& line, std::size_t number) {
     return id.empty() ? std::to_string(number) : id;
 }
 
-std::string failed_line(const std::string& id, const ErrorReport& failure) {
-    std::string line = "{";
-    io::append_member(line, "id", io::JsonText{id});
-    line += ",\"error\":{";
-    io::append_member(line, "kind", failure.kind);
-    io::append_member(line, "where", io::one_line(failure.location));
-    io::append_member(line, "message", io::one_line(failure.message));
-    return line + "}}\n";
-}
-
 }  // namespace
 
 bool holds_requests(const io::InputFile& file) {
     if (!file.source || file.format != io::ndjson_input) return false;
     if (is_result(file)) return false;
-    const std::size_t first = file.source->text.find_first_not_of(" \t\r\n");
-    return first != std::string_view::npos && file.source->text[first] == '{';
+    return io::after_blanks(file.source->text).starts_with('{');
 }
 
 bool check_records(const io::InputFile& file, const CheckRequest& request) {
@@ -106,7 +96,7 @@ bool check_records(const io::InputFile& file, const CheckRequest& request) {
     bool all_right = true;
     const auto failed = [&](const std::string& id) {
         all_right = false;
-        return failed_line(id, current_error(true));
+        return error_line("{\"id\":" + id, current_error(true));
     };
     const auto check_record = [&](const io::Source& source, std::size_t index) -> std::string {
         std::string id = std::to_string(source.first_line);
@@ -138,15 +128,13 @@ bool check_records(const io::InputFile& file, const CheckRequest& request) {
             return failed(line.id.empty() ? std::to_string(line.text.first_line) : line.id);
         }
     };
-    io::OutputFile out(request.flags.output);
-    out.fill([&](io::Output& to) {
+    io::write_file(request.flags.output, [&](io::Output& to) {
         std::size_t index = 0;
         io::for_each_line(*file.source,
                           [&](const io::Source& line) { to << check_record(line, index++); });
         for (const ResultLine& line : results.all())
             if (!line.is_taken) to << refuse(line);
     });
-    out.commit();
     return all_right;
 }
 

@@ -1,11 +1,11 @@
 // How many digits a program printed its numbers with.
 #include <algorithm>
-#include <array>
 #include <charconv>
 #include <cmath>
 #include <cstdint>
 
 #include "cli/check/check.hpp"
+#include "io/read/gguf_header.hpp"
 #include "io/read/number_array.hpp"
 
 namespace attn::cli {
@@ -98,12 +98,7 @@ private:
     static bool is_shortest_of_float(double value) {
         // 3.4028235e+38, the shortest decimal of the largest number, is above it.
         if (!(std::abs(value) <= 0x1.fffffefp127)) return false;
-        std::array<char, 32> text{};
-        const auto [end, error] =
-            std::to_chars(text.data(), text.data() + text.size(), static_cast<float>(value));
-        double again = 0;
-        std::from_chars(text.data(), end, again);
-        return error == std::errc{} && again == value;
+        return io::decimal_of_float(static_cast<float>(value)) == value;
     }
 };
 

@@ -11,8 +11,6 @@ namespace {
 
 constexpr int found_difference = 1;
 
-constexpr Names<bool, 2> compare_forms{{{false, "table"}, {true, "json"}}};  // whether it is JSON
-
 /// tf32 is a way to multiply numbers of float32.
 constexpr auto ulp_types =
     names_of(NumberType::float32, NumberType::float64, NumberType::float16, NumberType::bfloat16);
@@ -32,7 +30,7 @@ int run_compare(const Args& args) {
     request.tolerance.equal_nan = args.has("equal_nan");
     request.common = args.has("common");
     if (const auto dtype = args.choice("dtype")) request.dtype = ulp_types[*dtype].first;
-    if (const auto form = args.choice("format")) request.json = compare_forms[*form].first;
+    if (const auto form = args.choice("format")) request.json = report_forms[*form].first;
     request.csv = with_flags({}, args).csv;
     std::vector<std::string> notes;
     const bool are_equal = compare(request, notes);
@@ -59,11 +57,7 @@ constexpr Option compare_options[] = {
      .field = choice_among<ulp_types>,
      .limits = {.expected = "float32|float64|float16|bfloat16"},
      .help = "type whose units count (default the arrays')"},
-    {.key = "format",
-     .field = choice_among<compare_forms>,
-     .limits = {.expected = "table|json"},
-     .help = "for people or for programs (default table)",
-     .letter = 'f'},
+    report_format,
     {.key = "common", .field = no_value, .help = "compare only the arrays that both have"},
     {.key = "equal_nan", .field = no_value, .help = "NaN equals NaN (default off)"},
 };

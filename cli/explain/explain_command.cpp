@@ -121,9 +121,7 @@ void write_page(const Selection& shown, const Request& request, const Explanatio
     write_before_heads(e);
     for (std::size_t head = e.first_head; head < e.end_head; ++head) write_head(e, head);
     write_after_heads(e);
-    io::OutputFile out(request.output);
-    out.fill([&](io::Output& to) { to << e.page->text(); });
-    out.commit();
+    io::write_file(request.output, [&](io::Output& to) { to << e.page->text(); });
 }
 
 /// Reads and plans a question, each step of whose query is computed.

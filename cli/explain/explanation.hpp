@@ -170,10 +170,8 @@ struct ExplanationSource {
     bool has_unknown_mask = false;  ///< a mask was given, but the result lacks its content
 };
 
-struct StoredResult {
+struct StoredResult : PlannedResult {
     io::ResultView view;
-    Request request;                ///< the settings and labels of its config, with flags
-    Plan plan;                      ///< that of its layout
     std::optional<LayerPart> part;  ///< the attention that is explained, of a model's result
 
     /// Errors: kinds io and usage; kind input for a file that is not a result, or contradicts its

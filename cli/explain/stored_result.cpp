@@ -267,8 +267,7 @@ void plan_layer(StoredResult& stored, const Request& flags) {
         throw Error(ErrorKind::input, view.location(), "does not describe the attention of layer ",
                     part.layer, ", in layers.", part.layer,
                     "; expected a result of attn model of this version, without --bare");
-    stored.request = std::move(planned->request);
-    stored.plan = std::move(planned->plan);
+    static_cast<PlannedResult&>(stored) = *std::move(planned);
     stored.part = part;
     // The tokens of a decoder have labels of their own.
     const auto tokens_of = [&](bool decoder, std::size_t count) {
@@ -288,9 +287,7 @@ void plan_result(StoredResult& stored, const Request& flags) {
     if (flags.layer)
         throw Error(ErrorKind::usage, location_of(flags, "layer"), view.location(),
                     " has no layers; expected a result of attn model");
-    PlannedResult planned = plan_of_result(view.head(), view.location(), flags);
-    stored.request = std::move(planned.request);
-    stored.plan = std::move(planned.plan);
+    static_cast<PlannedResult&>(stored) = plan_of_result(view.head(), view.location(), flags);
 }
 
 }  // namespace

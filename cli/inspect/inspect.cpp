@@ -16,6 +16,7 @@
 #include "io/read/input_formats.hpp"
 #include "io/read/result_view.hpp"
 #include "io/text/json_text.hpp"
+#include "io/text/text.hpp"
 #include "io/transformer/model.hpp"
 
 namespace attn::cli {
@@ -93,11 +94,6 @@ nlohmann::json id_in(const io::JsonDocument& document) {
     return id.is_string() || id.is_number_integer() ? id : nlohmann::json();
 }
 
-bool starts_with_object(std::string_view text) {
-    const std::size_t first = text.find_first_not_of(" \t\r\n");
-    return first != std::string_view::npos && text[first] == '{';
-}
-
 class Inspector {
 public:
     explicit Inspector(const InspectRequest& request) : request_(request) {}
@@ -119,7 +115,8 @@ public:
             take_stored(*file.arrays);
         else if (file.holds_object())
             take_object(file);
-        else if (file.format == io::ndjson_input && starts_with_object(file.source->text))
+        else if (file.format == io::ndjson_input &&
+                 io::after_blanks(file.source->text).starts_with('{'))
             take_lines(*file.source);
         else
             take_one(file);

@@ -14,8 +14,6 @@
 namespace attn::cli {
 namespace {
 
-constexpr Names<bool, 2> inspect_forms{{{false, "table"}, {true, "json"}}};  // whether it is JSON
-
 int run_inspect(const Args& args) {
     const std::vector<std::string>& words = args.names();
     if (words.size() > 1) throw Error(ErrorKind::usage, words[1], "a second file; expected one");
@@ -26,7 +24,7 @@ int run_inspect(const Args& args) {
     const InspectRequest request{words.empty() ? "-" : words[0], args.whole("layer"),
                                  with_flags({}, args).csv};
     const auto form = args.choice("format");
-    const bool as_json = form && inspect_forms[*form].first;
+    const bool as_json = form && report_forms[*form].first;
     const Inspection found = inspect(request);
     io::show(as_json ? io::json_text(found.document) + "\n"
                      : inspection_page(found.document, io::screen_columns(STDOUT_FILENO)));
@@ -35,11 +33,7 @@ int run_inspect(const Args& args) {
 }
 
 constexpr Option inspect_options[] = {
-    {.key = "format",
-     .field = choice_among<inspect_forms>,
-     .limits = {.expected = "table|json"},
-     .help = "for people or for programs (default table)",
-     .letter = 'f'},
+    report_format,
     {.key = "layer",
      .limits = {.expected = "an integer from 0"},
      .argument = "N",

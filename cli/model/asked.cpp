@@ -9,6 +9,7 @@
 #include "cli/request/request_builder.hpp"
 #include "core/base/error.hpp"
 #include "io/file/path.hpp"
+#include "io/text/text.hpp"
 
 namespace attn::cli {
 namespace {
@@ -18,9 +19,7 @@ namespace {
 bool may_be_request(const std::string& path, const io::Access& access) {
     if (path == "-") return true;
     if (io::is_folder(path) || !io::path_exists(path)) return false;
-    const std::string start = io::Bytes::start_of(path, access, 256);
-    const std::size_t first = start.find_first_not_of(" \t\r\n");
-    return first != std::string::npos && start[first] == '{';
+    return io::after_blanks(io::Bytes::start_of(path, access, 256)).starts_with('{');
 }
 
 /// The args with the keys of a request, for which no flag is given.

@@ -116,10 +116,6 @@ std::vector<std::uint64_t> read_decoder_ids(const Args& args, const io::OpenMode
 
 }  // namespace
 
-void fail_at(const Args& args, std::string_view key, const std::string& message) {
-    throw Error(ErrorKind::usage, location_of(*args.find(key)), message);
-}
-
 Labels read_input(const ModelAsked& asked, ModelFiles& files, ModelQuestion& question) {
     const Args& args = asked.args;
     const Request& request = asked.request;

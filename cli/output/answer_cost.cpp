@@ -173,9 +173,7 @@ void write_cost(const Request& request, const std::string& line) {
          {"heatmap", "plot", "plot_array", "color_scale", "pretty", "bare", "save_weights"})
         if (request.has(key) && !(key == std::string_view("pretty") && !request.pretty))
             throw setting_error(request, key, "conflicts with --dry-run; expected one of them");
-    io::OutputFile out(request.output);
-    out.fill([&](io::Output& to) { to << line; });
-    out.commit();
+    io::write_file(request.output, [&](io::Output& to) { to << line; });
 }
 
 void append_count(std::string& line, std::string_view name, double number) {

@@ -18,11 +18,6 @@ namespace {
 using io::member;
 using nlohmann::json;
 
-template <class... Parts>
-[[noreturn]] void fail(const std::string& location, const Parts&... message) {
-    throw Error(ErrorKind::input, location, message...);
-}
-
 /// Every member of `made`, from the plan, must be in the head unchanged.
 void check_same(const json& found, const json& made, const std::string& name,
                 const std::string& location) {
@@ -33,9 +28,9 @@ void check_same(const json& found, const json& made, const std::string& name,
             check_same(other, value, name + "." + key, location);
             if (other.size() == value.size()) continue;
         }
-        fail(location, name, ".", key, " is ",
-             other.is_null() ? "missing" : io::shortened(other.dump()), "; expected ",
-             io::shortened(value.dump()), ", as its config and operands make it");
+        fail_in_result(location, name, ".", key, " is ",
+                       other.is_null() ? "missing" : io::shortened(other.dump()), "; expected ",
+                       io::shortened(value.dump()), ", as its config and operands make it");
     }
 }
 
@@ -53,7 +48,8 @@ Plan plan_of_description(Settings& settings, const json& shapes, const json& lay
             if (is_layer && operands.is_boolean["mask"]) settings.mask_true = MaskTrue::keep;
             return make_plan(settings, operands, streamed);
         } catch (const SettingError& error) {
-            fail(location, std::string("config and layout.operands contradict each other: ") +
+            fail_in_result(location,
+                           std::string("config and layout.operands contradict each other: ") +
                                error.location() + ": " + error.what());
         }
     }();
@@ -72,10 +68,11 @@ PlannedResult plan_of_result(const io::ResultHead& head, const std::string& loca
     Settings settings = request.settings;
     settings.token = head.number("token");
     if (!head.layout->is_object())
-        fail(location,
-             "has no layout, which describes its arrays; expected a result of this version "
-             "of attn, or its question: attn explain ",
-             row_of(settings.mode).name, " INPUT");
+        fail_in_result(
+            location,
+            "has no layout, which describes its arrays; expected a result of this version "
+            "of attn, or its question: attn explain ",
+            row_of(settings.mode).name, " INPUT");
     Plan plan = plan_of_description(settings, *head.shapes, *head.layout, false, location);
     check_labels(request, plan, location);
     return {std::move(request), std::move(plan)};
@@ -118,7 +115,8 @@ void check_labels(const Request& request, const Plan& plan, const std::string& l
     const std::size_t new_keys = plan.kv_len - plan.past_len, labels = request.tokens.size(),
                       key_labels = request.context_tokens.size();
     const auto expect = [&](const char* name, std::size_t count, std::size_t expected) {
-        fail(location, name, " has ", count, " labels; expected ", expected, ", one per token");
+        fail_in_result(location, name, " has ", count, " labels; expected ", expected,
+                       ", one per token");
     };
     const bool may_label_keys = !plan.projects && labels == new_keys;
     if (labels != 0 && labels != plan.q_len && !may_label_keys)
@@ -129,8 +127,8 @@ void check_labels(const Request& request, const Plan& plan, const std::string& l
 void check_shape(const Plan& plan, ArrayId array, const Shape& shape, const std::string& location) {
     const Shape expected = plan.shape_of(array);
     if (shape == expected) return;
-    fail(location, std::string(array.row().name) + " has shape " + shape_text(shape) +
-                       "; expected " + shape_text(expected) + ", as its layout makes it");
+    fail_in_result(location, std::string(array.row().name) + " has shape " + shape_text(shape) +
+                                 "; expected " + shape_text(expected) + ", as its layout makes it");
 }
 
 }  // namespace attn::cli

@@ -159,9 +159,7 @@ void write_part(const std::string& path, PartFile file, ThreadPool& workers) {
     add("logsumexp", std::move(file.part.logsumexp), {"batch", "heads", "q_len"});
     add("W_out", std::move(file.part.out_weight), {"d_out", "joined"});
     add("b_out", std::move(file.part.out_bias), {"d_out"});
-    io::OutputFile out(path);
-    out.fill([&](io::Output& to) { format.write(to, report, {}); });
-    out.commit();
+    io::write_file(path, [&](io::Output& to) { format.write(to, report, {}); });
 }
 
 std::string digest_of(const Operands& operands, const OperandRows& rows, NumberType dtype) {

@@ -110,9 +110,8 @@ void plot(const PlotRequest& request, std::vector<std::string>& notes,
     }
     report.heading = request.title;
     if (!to_file) return io::show(terminal_text(report, arrays, request.scale, STDOUT_FILENO));
-    io::OutputFile out(request.output);
-    out.fill([&](io::Output& to) { write_plot(to, report, arrays, request.scale, *format); });
-    out.commit();
+    io::write_file(request.output,
+                   [&](io::Output& to) { write_plot(to, report, arrays, request.scale, *format); });
 }
 
 namespace {

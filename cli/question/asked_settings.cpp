@@ -47,11 +47,6 @@ public:
     }
 
 private:
-    template <class... Parts>
-    [[noreturn]] void fail_in_layout(const Parts&... message) const {
-        throw Error(ErrorKind::input, location_, message...);
-    }
-
     /// The shape with this name and one of these ranks; nothing if there is none.
     std::optional<Shape> find(const std::string& name, std::size_t min_rank,
                               std::size_t max_rank) const {
@@ -61,15 +56,16 @@ private:
         auto shape = io::unsigned_list(sizes);
         if (!shape || shape->size() < min_rank || shape->size() > max_rank ||
             !std::all_of(shape->begin(), shape->end(), is_size))
-            fail_in_layout("layout.operands." + name + " is " + io::shortened(sizes.dump()) +
-                           "; expected a shape of rank " + std::to_string(min_rank) +
-                           (min_rank == max_rank ? "" : " to " + std::to_string(max_rank)));
+            fail_in_result(location_,
+                           "layout.operands." + name + " is " + io::shortened(sizes.dump()) +
+                               "; expected a shape of rank " + std::to_string(min_rank) +
+                               (min_rank == max_rank ? "" : " to " + std::to_string(max_rank)));
         return shape;
     }
 
     Shape required(const std::string& name, std::size_t min_rank, std::size_t max_rank) const {
         if (auto shape = find(name, min_rank, max_rank)) return *std::move(shape);
-        fail_in_layout("layout.operands has no " + name + "; expected its shape");
+        fail_in_result(location_, "layout.operands has no " + name + "; expected its shape");
     }
 
     bool is_boolean(const char* mask) const {

@@ -188,11 +188,8 @@ void take_result(Request& request, Input& input) {
 
 bool is_array_of_objects(const io::InputFile& file) {
     if (!file.source || file.document) return false;
-    const std::string_view text = file.source->text;
-    const std::size_t first = text.find_first_not_of(" \t\r\n");
-    if (first == text.npos || text[first] != '[') return false;
-    const std::size_t second = text.find_first_not_of(" \t\r\n", first + 1);
-    return second != text.npos && text[second] == '{';
+    const std::string_view text = io::after_blanks(file.source->text);
+    return text.starts_with('[') && io::after_blanks(text.substr(1)).starts_with('{');
 }
 
 /// Uses a file that is not a request: a matrix, a result, or the operands of sdpa.

@@ -133,6 +133,12 @@ private:
     bool is_supported_ = true;  // false if the folder's config, which is replaced, has another type
 };
 
+/// Throws an error of kind input.
+template <class... Parts>
+[[noreturn]] void fail_in_result(const std::string& location, const Parts&... message) {
+    throw Error(ErrorKind::input, location, message...);
+}
+
 /// Errors: kind input for a result of attn model, which is not the question of a layer.
 void refuse_model_result(const io::ResultHead& head, const std::string& location);
 

@@ -19,11 +19,6 @@ namespace {
 using io::member;
 using nlohmann::json;
 
-template <class... Parts>
-[[noreturn]] void fail_in_result(const std::string& location, const Parts&... message) {
-    throw Error(ErrorKind::input, location, message...);
-}
-
 const ModeRow& mode_in(const io::ResultHead& head, const std::string& location) {
     refuse_model_result(head, location);
     const ModeRow* row = mode_named(head.mode);

@@ -7,7 +7,9 @@
 #include "cli/args/names.hpp"
 #include "cli/request/request.hpp"
 #include "io/file/path.hpp"
+#include "io/read/result_view.hpp"
 #include "io/text/json_text.hpp"
+#include "io/text/text.hpp"
 
 namespace attn::cli {
 namespace {
@@ -119,10 +121,11 @@ private:
 
     /// The path is not accessed, not even to check that it exists.
     void refuse_file(const std::string& key, const io::JsonMember& member) const {
-        if (!names_file(key) || !document_.text(member).starts_with('"')) return;
+        if (!document_.text(member).starts_with('"')) return;
         const Option* const option = find_option(key);
-        if (option == nullptr ||
-            is_file_name(*option, document_.read_value(member).get<std::string>()))
+        if (option == nullptr
+                ? key == "inputs"
+                : is_file_name(*option, document_.read_value(member).get<std::string>()))
             throw Error(ErrorKind::usage, document_.location(member),
                         "\"" + member.key + "\" names a file, and --no-files is on; expected none");
     }
@@ -158,9 +161,7 @@ bool holds_elements(const io::JsonDocument& document, const io::JsonMember& memb
     if (!document.holds_array(member)) return false;
     const Option* const option = find_option(member.key);
     if (option == nullptr || option->field.set == nullptr) return true;
-    const std::string_view text = document.text(member);
-    const std::size_t first = text.find_first_not_of(" \t\r\n", 1);
-    return first != std::string_view::npos && text[first] == '[';
+    return io::after_blanks(document.text(member).substr(1)).starts_with('[');
 }
 
 void apply_id(Request& request, const io::JsonDocument& document, const io::JsonMember& member) {
@@ -181,27 +182,21 @@ std::string id_in(const io::JsonDocument& document, const io::JsonMember& member
 
 namespace {
 
-nlohmann::json member_of_line(const io::InputFile& line, const char* key) {
-    const io::JsonMember* const member = line.document->find(key);
-    return member == nullptr ? nlohmann::json() : line.document->read_value(*member);
-}
-
 /// With --bare it has no schema, but still the number of its record.
 bool is_line_of_index(const io::InputFile& line) {
     if (!line.holds_object() || line.document->find("error") != nullptr) return false;
-    if (line.document->find("schema") != nullptr)
-        return member_of_line(line, "schema") == schemas::index;
-    const io::JsonMember* const listed = line.document->find("arrays");
-    return listed != nullptr && line.document->find("record") != nullptr &&
-           line.document->find("file") != nullptr;
+    const auto has = [&](const char* key) { return line.document->find(key) != nullptr; };
+    if (has("schema")) return io::schema_of(line) == schemas::index;
+    return has("arrays") && has("record") && has("file");
 }
 
 }  // namespace
 
 io::InputFile IndexedResults::result_of(io::InputFile line) {
     if (!is_line_of_index(line)) return line;
-    const nlohmann::json part_name = member_of_line(line, "file"),
-                         listed = member_of_line(line, "arrays");
+    const json part_name = io::head_member(line, "file");
+    const io::JsonMember* const arrays = line.document->find("arrays");
+    const json listed = arrays == nullptr ? json() : line.document->read_value(*arrays);
     if (!part_name.is_string() || !listed.is_array())
         throw Error(ErrorKind::input, line.location,
                     "no file and arrays; expected a line of the index of attn batch --out-dir");
@@ -223,10 +218,10 @@ io::InputFile IndexedResults::result_of(io::InputFile line) {
         result.arrays->name = part.arrays->name;
         result.arrays->metadata = part.arrays->metadata;
     }
-    for (const nlohmann::json& array : listed) {
+    for (const json& array : listed) {
         const auto text = [&](const char* key) {
-            const bool has_it = array.is_object() && array.contains(key) && array[key].is_string();
-            return has_it ? array[key].get<std::string>() : std::string();
+            const json found = io::member(array, key);
+            return found.is_string() ? found.get<std::string>() : std::string();
         };
         const std::string entry = text("entry");
         const io::StoredArray* const stored = part.arrays ? part.arrays->find(entry) : nullptr;

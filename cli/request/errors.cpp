@@ -13,6 +13,7 @@
 
 #include "cli/request/request.hpp"
 #include "io/file/temporary.hpp"
+#include "io/text/json_text.hpp"
 
 namespace attn::cli {
 namespace {
@@ -52,6 +53,14 @@ ErrorReport current_error(bool in_batch) {
     } catch (const std::exception& fault) {
         return {"internal", "attn itself", fault.what(), internal_fault};
     }
+}
+
+std::string error_line(std::string start, const ErrorReport& failure) {
+    start += ",\"error\":{";
+    io::append_member(start, "kind", failure.kind);
+    io::append_member(start, "where", io::one_line(failure.location));
+    io::append_member(start, "message", io::one_line(failure.message));
+    return start + "}}\n";
 }
 
 int show_error(const ErrorReport& failure) {

@@ -18,6 +18,9 @@ struct ErrorReport {
 /// suggests no other file.
 ErrorReport current_error(bool in_batch = false);
 
+/// The line of a record that failed; `start` is an object's, up to the member `error`.
+std::string error_line(std::string start, const ErrorReport& failure);
+
 /// Writes its line to standard error and returns its exit code.
 int show_error(const ErrorReport& failure);
 

@@ -9,6 +9,7 @@
 #include "io/read/json_document.hpp"
 #include "io/read/number_array.hpp"
 #include "io/text/number_text.hpp"
+#include "io/text/text.hpp"
 
 namespace attn::cli {
 namespace {
@@ -29,26 +30,11 @@ json as_integer(const json& value) {
                       : json(static_cast<std::uint64_t>(number));
 }
 
-/// A number if the entire text is one, otherwise the text.
-template <class Number>
-json parsed(const std::string& text) {
-    const auto number = io::number_of_text<Number>(text);
+/// An integer if the entire text is one, otherwise the text.
+json integer_in(const std::string& text) {
+    if (const auto number = io::number_of_text<std::uint64_t>(text)) return *number;
+    const auto number = io::number_of_text<std::int64_t>(text);
     return number ? json(*number) : json(text);
-}
-
-/// Calls take(part) for the comma-separated parts, without surrounding blanks, until a call returns
-/// false.
-template <class Take>
-bool each_part(std::string_view text, const Take& take) {
-    for (std::size_t from = 0; from <= text.size();) {
-        const std::size_t comma = std::min(text.find(',', from), text.size());
-        std::string part(text.substr(from, comma - from));
-        part.erase(0, part.find_first_not_of(' '));
-        part.erase(part.find_last_not_of(' ') + 1);
-        if (!take(part)) return false;
-        from = comma + 1;
-    }
-    return true;
 }
 
 /// Null for text that is not JSON.
@@ -75,8 +61,7 @@ json number_in(const std::string& text) {
     const io::ParsedNumber number = io::parse_loose_number(text);
     if (number.length == 0 || number.length != text.size() || !std::isfinite(number.value))
         return {};
-    const json whole =
-        text.starts_with('-') ? parsed<std::int64_t>(text) : parsed<std::uint64_t>(text);
+    const json whole = integer_in(text);
     return whole.is_number() ? whole : json(number.value);
 }
 
@@ -183,7 +168,7 @@ std::string take(std::vector<T>& field, const json& value, const Limits& limits)
         return add(element.is_string() ? infinity_in(element.get_ref<const std::string&>())
                                        : element);
     };
-    const bool good = value.is_string()  ? each_part(value.get_ref<const std::string&>(), add_part)
+    const bool good = value.is_string()  ? std::ranges::all_of(split_list(value), add_part)
                       : value.is_array() ? std::ranges::all_of(value, add_element)
                                          : add(value);
     if (!good || list.size() < limits.shortest)
@@ -206,10 +191,8 @@ std::string take_token(Request& request, const json& value, const Limits& limits
         request.token_label = text;
         return {};
     }
-    const json number = !value.is_string() ? value
-                        : sign != 0        ? parsed<std::int64_t>(text)
-                                           : parsed<std::uint64_t>(text);
-    std::string problem = take(request.settings.token, number, limits);
+    std::string problem =
+        take(request.settings.token, value.is_string() ? integer_in(text) : value, limits);
     if (problem.empty()) request.token_label.clear();
     return problem;
 }
@@ -288,6 +271,8 @@ std::size_t index_of_name(std::string_view (*name)(std::size_t), const json& val
 
 std::string store(Request& request, const Option& option, const json& value) {
     const Field& field = option.field;
+    if (value.is_string() && value.get_ref<const std::string&>().find('\0') != std::string::npos)
+        return "a zero character; expected none";
     if (field.kind == FieldKind::operand) {
         if (field.set != nullptr) {
             std::string problem = field.set(request, value, option.limits);
@@ -326,8 +311,7 @@ json value_of(const Option& option, const std::string& text) {
     switch (option.field.kind) {
         case FieldKind::boolean: return text == "true";
         case FieldKind::integer:
-        case FieldKind::seed:
-            return text.starts_with('-') ? parsed<std::int64_t>(text) : parsed<std::uint64_t>(text);
+        case FieldKind::seed: return integer_in(text);
         case FieldKind::number: {
             const io::ParsedNumber number = io::parse_loose_number(text);
             return !text.empty() && number.length == text.size() ? json(number.value) : json(text);
@@ -357,11 +341,11 @@ std::vector<std::uint64_t> whole_list(const Args& args, std::string_view key) {
 
 std::vector<std::string> split_list(const std::string& text) {
     std::vector<std::string> parts;
-    parts.reserve(1 + static_cast<std::size_t>(std::ranges::count(text, ',')));
-    each_part(text, [&](std::string& part) {
-        parts.push_back(std::move(part));
-        return true;
-    });
+    const std::string closed = text + ',';  // so that the last part may be empty
+    for (std::string_view part : io::split_text(closed, ',')) {
+        part.remove_prefix(std::min(part.find_first_not_of(' '), part.size()));
+        parts.emplace_back(part.substr(0, part.find_last_not_of(' ') + 1));
+    }
     return parts;
 }
 

@@ -345,9 +345,4 @@ const Option* find_option(std::string_view key) {
     return found == by_key.end() ? nullptr : found->second;
 }
 
-bool names_file(std::string_view key) {
-    const Option* option = find_option(key);
-    return key == "inputs" || (option != nullptr && names_file(*option));
-}
-
 }  // namespace attn::cli

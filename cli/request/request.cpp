@@ -55,28 +55,6 @@ bool is_from_key(const Request& request, const std::string& key) {
     return found != request.locations.end() && found->second.is_key;
 }
 
-Error setting_error(const Request& request, const std::string& key, const std::string& message) {
-    return {ErrorKind::usage, location_of(request, key),
-            is_from_key(request, key) ? with_keys(message) : message};
-}
-
-std::string with_keys(std::string message) {
-    constexpr std::string_view dashes = "--", negation = "no-";
-    for (std::size_t at = 0; (at = message.find(dashes, at)) != std::string::npos; ++at) {
-        const auto end = std::find_if(message.begin() + std::ptrdiff_t(at), message.end(),
-                                      [](char c) { return c != '-' && !std::islower(c); });
-        const std::size_t length = std::size_t(end - message.begin()) - at;
-        std::string key = message.substr(at + dashes.size(), length - dashes.size());
-        const bool is_negated = key.starts_with(negation);
-        if (is_negated) key.erase(0, negation.size());
-        std::ranges::replace(key, '-', '_');
-        const Option* const option = find_option(key);
-        if (option == nullptr || (option->use & as_key) == 0) continue;
-        message.replace(at, length, key + (is_negated ? " false" : ""));
-    }
-    return message;
-}
-
 std::string config_of(const Request& request) {
     const Mode mode = request.settings.mode;
     const unsigned elsewhere = request.has("weights") ? of_draws : of_model;
@@ -109,6 +87,24 @@ void append_settings(std::string& config, const Request& request,
 
 namespace {
 
+/// The message with the keys of a request in place of flags: "expected d_out 4 or qkv_bias false".
+std::string with_keys(std::string message) {
+    constexpr std::string_view dashes = "--", negation = "no-";
+    for (std::size_t at = 0; (at = message.find(dashes, at)) != std::string::npos; ++at) {
+        const auto end = std::find_if(message.begin() + std::ptrdiff_t(at), message.end(),
+                                      [](char c) { return c != '-' && !std::islower(c); });
+        const std::size_t length = std::size_t(end - message.begin()) - at;
+        std::string key = message.substr(at + dashes.size(), length - dashes.size());
+        const bool is_negated = key.starts_with(negation);
+        if (is_negated) key.erase(0, negation.size());
+        std::ranges::replace(key, '-', '_');
+        const Option* const option = find_option(key);
+        if (option == nullptr || (option->use & as_key) == 0) continue;
+        message.replace(at, length, key + (is_negated ? " false" : ""));
+    }
+    return message;
+}
+
 /// The word in the shell's quotes if it needs any.
 std::string quoted_word(const std::string& word) {
     constexpr std::string_view plain =
@@ -125,6 +121,12 @@ std::string text_of_flag(const FlagValue& flag) {
 }
 
 }  // namespace
+
+Error setting_error(const Request& request, const std::string& key, const std::string& message,
+                    ErrorKind kind) {
+    return {kind, location_of(request, key),
+            is_from_key(request, key) ? with_keys(message) : message};
+}
 
 std::string words_text(std::span<const std::string> words) {
     std::string text;

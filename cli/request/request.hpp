@@ -34,9 +34,6 @@ std::span<const Option> options();
 /// The option with this key, or null.
 const Option* find_option(std::string_view key);
 
-/// Whether the value of this key in a request may be the name of a file.
-bool names_file(std::string_view key);
-
 /// The names of a table's rows, for the option that chooses one.
 template <class Row, std::size_t N>
 constexpr Names<const Row*, N> names_of(const std::array<Row, N>& rows) {
@@ -208,22 +205,17 @@ std::string location_of(const Request& request, const std::string& key);
 /// Whether the setting `key` is given by a key of the request.
 bool is_from_key(const Request& request, const std::string& key);
 
-/// The message with the keys of a request in place of flags: "expected d_out 4 or qkv_bias false".
-std::string with_keys(std::string message);
+/// An error at a setting; it names keys where a key of the request is wrong.
+Error setting_error(const Request& request, const std::string& key, const std::string& message,
+                    ErrorKind kind = ErrorKind::usage);
 
-/// An error of kind usage at a setting; it names keys where a key of the request is wrong.
-Error setting_error(const Request& request, const std::string& key, const std::string& message);
-
-/// Returns the result of `act`. A SettingError becomes an Error at the setting's location. Where a
-/// key of the request's document is wrong, it names keys.
+/// Returns the result of `act`. A SettingError becomes a setting_error().
 template <class Act>
 decltype(auto) at_locations(const Request& request, const Act& act) {
     try {
         return act();
     } catch (const SettingError& error) {
-        throw Error(
-            error.kind(), location_of(request, error.location()),
-            is_from_key(request, error.location()) ? with_keys(error.what()) : error.what());
+        throw setting_error(request, error.location(), error.what(), error.kind());
     }
 }
 

@@ -77,8 +77,6 @@ void apply_flag(Request& request, const FlagValue& given) {
     const Option& option = *given.option;
     if (io::find_invalid_utf8(given.text) != std::string::npos)
         throw Error(ErrorKind::usage, flag_of(option), "not UTF-8; expected UTF-8 text");
-    if (given.text.find('\0') != std::string::npos)
-        throw Error(ErrorKind::usage, location_of(given), "a zero character; expected none");
     store_at(request, option, value_of(option, given.text), ErrorKind::usage, location_of(given));
     request.locations[option.key].is_default = given.origin != Origin::command_line;
 }
@@ -156,10 +154,7 @@ void apply_key(Request& request, const std::string& key, const json& value,
         fail("mode " + std::string(row_of(mode).name) + " has no \"" + key + "\"; " +
              where_else(*option, mode));
     if (request.keeps_flag(key) || value.is_null()) return;
-    const bool has_zero =
-        value.is_string() && value.get_ref<const std::string&>().find('\0') != std::string::npos;
-    const std::string problem =
-        has_zero ? "a zero character; expected none" : store(request, *option, value);
+    const std::string problem = store(request, *option, value);
     if (!problem.empty()) throw Error(ErrorKind::usage, text_of(request, key, location), problem);
     request.locations[key] = location;
 }

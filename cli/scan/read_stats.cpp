@@ -229,9 +229,7 @@ void merge_stats(const std::vector<io::InputFile>& files, const Args& args) {
     const std::size_t held = all->shards.held.size();
     const std::uint64_t of = all->shards.of;
     if (held == of) all->shards = {};
-    io::OutputFile out(output);
-    out.fill([&](io::Output& to) { to << stats_text(*all); });
-    out.commit();
+    io::write_file(output, [&](io::Output& to) { to << stats_text(*all); });
     if (held != of)
         show_notes({std::to_string(held) + " of " + std::to_string(of) +
                     " shards: attn merge joins the output with the others"});

@@ -172,8 +172,7 @@ int run_tokenize(const Args& args) {
         text = bytes->read(0, bytes->size());
         location = bytes->name();
     }
-    io::OutputFile file(output);
-    file.fill([&](io::Output& out) {
+    io::write_file(output, [&](io::Output& out) {
         // A pipe gets a text as it is, a terminal without control characters.
         TokenWriter writer(args, as_table, output == "-" && isatty(STDOUT_FILENO) != 0, tokenizer,
                            out);
@@ -184,7 +183,6 @@ int run_tokenize(const Args& args) {
             writer.write(line, io::line_location(location, ++number));
         }
     });
-    file.commit();
     return 0;
 }
 

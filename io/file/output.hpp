@@ -110,6 +110,14 @@ private:
     bool replaces_ = false;  // a file that is not empty
 };
 
+/// Fills and commits an OutputFile.
+template <class Write>
+void write_file(const std::string& path, const Write& write) {
+    OutputFile out(path);
+    out.fill(write);
+    out.commit();
+}
+
 /// Writes text to standard output, or another inherited descriptor. It is not an error if the
 /// reader has exited. Errors: kind io.
 void show(std::string_view text, int descriptor = 1);

@@ -9,6 +9,7 @@
 #include "io/file/source.hpp"
 #include "io/read/input_formats.hpp"
 #include "io/read/json_document.hpp"
+#include "io/text/text.hpp"
 
 namespace attn::io {
 namespace {
@@ -36,10 +37,7 @@ ArrayFile open_weights(const std::string& path, Access access) {
 json read_config(const std::string& path, Access access) {
     access.expected = "a model's config.json";
     const Source source = read_source(path, access);
-    const std::string_view text = source.text;
-    const std::size_t start = text.find_first_not_of(" \t\r\n");
-    const bool is_object = start != std::string_view::npos && text[start] == '{';
-    if (!is_object)
+    if (!after_blanks(source.text).starts_with('{'))
         throw Error(ErrorKind::input, path,
                     "is not a JSON object; expected a model's config.json, or --model-config none");
     return JsonDocument(source).read_values();

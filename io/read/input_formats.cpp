@@ -5,6 +5,7 @@
 #include "core/base/did_you_mean.hpp"
 #include "io/file/path.hpp"
 #include "io/read/result_view.hpp"
+#include "io/text/text.hpp"
 
 namespace attn::io {
 namespace {
@@ -72,9 +73,8 @@ const InputFormat* format_of_suffix(const std::string& suffix) {
 
 /// A bracket first, after any number of blanks within the start.
 bool starts_with_bracket(std::string_view text) {
-    text = text.substr(0, max_start_length);
-    const std::size_t first = text.find_first_not_of(" \t\r\n");
-    return first != std::string_view::npos && (text[first] == '[' || text[first] == '{');
+    text = after_blanks(text.substr(0, max_start_length));
+    return text.starts_with('[') || text.starts_with('{');
 }
 
 [[noreturn]] void fail_to_choose(const std::string& location, const std::string& list) {

@@ -8,6 +8,7 @@
 #include "core/base/memory.hpp"
 #include "core/operator/arrays.hpp"
 #include "io/read/input_formats.hpp"
+#include "io/text/text.hpp"
 
 namespace attn::io {
 namespace {
@@ -58,9 +59,7 @@ bool has_rows_of_keys(std::string_view name) {
 /// Whether the file has one object per line, as `attn batch` writes it; checks only the first.
 bool holds_lines(const InputFile& file) {
     if (!file.source || file.document) return false;
-    const std::string_view text = file.source->text;
-    const std::size_t first = text.find_first_not_of(" \t\r\n");
-    return file.format == ndjson_input && first != std::string_view::npos && text[first] == '{';
+    return file.format == ndjson_input && after_blanks(file.source->text).starts_with('{');
 }
 
 /// The layers of statistics of attn scan, in the order of their rows: "3", "decoder 0".

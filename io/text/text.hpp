@@ -72,6 +72,11 @@ inline std::vector<std::string_view> split_text(std::string_view text, char end)
     return parts;
 }
 
+/// The text from its first character on that is not white space of JSON.
+inline std::string_view after_blanks(std::string_view text) {
+    return text.substr(std::min(text.find_first_not_of(" \t\r\n"), text.size()));
+}
+
 /// Each line without its line feed.
 inline std::vector<std::string_view> lines_of(std::string_view text) {
     return split_text(text, '\n');
