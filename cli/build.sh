@@ -8,7 +8,7 @@ what=${2:-program}
 
 # Outside Debian and its relatives CMake fetches the libraries, and a compiler, CMake and Ninja must
 # be there already.
-sh cli/install.sh g++ cmake ninja-build libcli11-dev nlohmann-json3-dev libxtensor-dev zlib1g-dev \
+sh cli/install.sh g++ cmake ninja-build libcli11-dev nlohmann-json3-dev zlib1g-dev \
     libpng-dev libpcre2-dev libutf8proc-dev libstb-dev libfribidi-dev fonts-dejavu-core fonts-droid-fallback fonts-unifont
 with_tests=
 target=attn

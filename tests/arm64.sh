@@ -5,7 +5,7 @@ set -eu
 cd "$(dirname "$0")/.."
 
 sh cli/install.sh g++-aarch64-linux-gnu qemu-user-static cmake ninja-build libcli11-dev \
-    nlohmann-json3-dev libxtensor-dev doctest-dev
+    nlohmann-json3-dev doctest-dev
 
 build=build/arm64
 mkdir -p "$build"

@@ -2,10 +2,6 @@
 // in float32 and float64, and is the reference for every faster path.
 #include <iterator>
 
-#include <xtensor/xadapt.hpp>
-#include <xtensor/xmath.hpp>
-#include <xtensor/xnoalias.hpp>
-
 #include "core/base/torch_math.hpp"
 #include "core/operator/attention.hpp"
 #include "core/operator/merge.hpp"
@@ -15,20 +11,11 @@
 namespace attn {
 namespace {
 
-/// The tensor itself as an xtensor expression.
-template <class T>
-auto in_xt(const Tensor4<T>& x) {
-    return xt::adapt(x.data(), x.size(), xt::no_ownership(), x.shape());
-}
-
-/// The value of an expression of rank 4.
-template <class Expression, class T = typename Expression::value_type>
-Tensor4<T> evaluated(const Expression& expression) {
-    const auto& shape = expression.shape();
-    Tensor4<T> x = Tensor4<T>::from_shape({shape[0], shape[1], shape[2], shape[3]});
-    if (is_dry_run()) return x;
-    auto to = xt::adapt(x.data(), x.size(), xt::no_ownership(), x.shape());
-    xt::noalias(to) = expression;
+/// Each element is element(its index in row-major order).
+template <class T, class Element>
+Tensor4<T> filled(const std::array<std::size_t, 4>& shape, const Element& element) {
+    Tensor4<T> x = Tensor4<T>::from_shape(shape);
+    for_each_index(x.size(), [&](std::size_t i) { x.data()[i] = element(i); });
     return x;
 }
 
@@ -38,10 +25,10 @@ Tensor4<T> matmul(const Tensor4<T>& a, const Tensor4<T>& b) {
     const std::size_t m = a.shape(2), k = a.shape(3), n = b.shape(3);
     const std::size_t group = a.shape(1) / b.shape(1);
     Tensor4<T> product = Tensor4<T>::from_shape({a.shape(0), a.shape(1), m, n});
-    if (is_dry_run()) return product;
-    for (std::size_t row = 0; row < a.shape(0) * a.shape(1) * m; ++row)
+    for_each_index(a.shape(0) * a.shape(1) * m, [&](std::size_t row) {
         multiply_row(a.data() + row * k, k, b.data() + row / m / group * k * n, n,
                      product.data() + row * n);
+    });
     return product;
 }
 
@@ -50,12 +37,13 @@ template <class T>
 Tensor4<T> transposed(const Tensor4<T>& x) {
     const std::size_t rows = x.shape(2), columns = x.shape(3);
     Tensor4<T> turned = Tensor4<T>::from_shape({x.shape(0), x.shape(1), columns, rows});
-    if (is_dry_run()) return turned;
-    for (std::size_t first = 0; first < x.size(); first += rows * columns)
+    for_each_index(x.shape(0) * x.shape(1), [&](std::size_t matrix) {
+        const T* from = x.data() + matrix * rows * columns;
+        T* const to = turned.data() + matrix * rows * columns;
         for (std::size_t row = 0; row < rows; ++row)
             for (std::size_t column = 0; column < columns; ++column)
-                turned.data()[first + column * rows + row] =
-                    x.data()[first + row * columns + column];
+                to[column * rows + row] = *from++;
+    });
     return turned;
 }
 
@@ -67,9 +55,8 @@ Tensor4<T> multiply_values(const Tensor4<T>& weights, const Tensor4<T>& mask,
     const std::size_t rows = weights.shape(2), keys = weights.shape(3), d_v = values.shape(3);
     const std::size_t group = weights.shape(1) / values.shape(1);
     Tensor4<T> context = Tensor4<T>::from_shape({weights.shape(0), weights.shape(1), rows, d_v});
-    if (is_dry_run()) return context;
     context.fill(T{0});
-    for (std::size_t row = 0; row < weights.shape(0) * weights.shape(1) * rows; ++row)
+    for_each_index(weights.shape(0) * weights.shape(1) * rows, [&](std::size_t row) {
         for (std::size_t k = 0; k < keys; ++k) {
             if (mask.data()[row * keys + k] == T{0}) continue;
             const T weight = weights.data()[row * keys + k];
@@ -77,35 +64,31 @@ Tensor4<T> multiply_values(const Tensor4<T>& weights, const Tensor4<T>& mask,
             for (std::size_t j = 0; j < d_v; ++j)
                 context.data()[row * d_v + j] += weight * value[j];
         }
+    });
     return context;
 }
 
 /// x.sum(dim=-1, keepdim=True), (batch, heads, q_len, 1).
 template <class T>
 Tensor4<T> row_sums(const Tensor4<T>& x) {
-    Tensor4<T> sums = Tensor4<T>::from_shape({x.shape(0), x.shape(1), x.shape(2), 1});
-    if (is_dry_run()) return sums;
-    for (std::size_t row = 0; row < sums.size(); ++row)
-        sums.data()[row] = tensor_sum(x.data() + row * x.shape(3), x.shape(3));
-    return sums;
+    return filled<T>({x.shape(0), x.shape(1), x.shape(2), 1}, [&](std::size_t row) {
+        return tensor_sum(x.data() + row * x.shape(3), x.shape(3));
+    });
 }
 
 /// Applies one step to every row of scores, in place.
 template <class T>
 void take_step(const StepUse& use, Tensor4<T>& scores, const AttentionCall<T>& call) {
-    if (is_dry_run()) return;
-    const std::size_t keys = scores.shape(3), d_k = call.query.shape(3);
-    T* row = scores.data();
-    for (std::size_t b = 0; b < scores.shape(0); ++b)
-        for (std::size_t h = 0; h < scores.shape(1); ++h)
-            for (std::size_t q = call.first_query; q < call.first_query + scores.shape(2);
-                 ++q, row += keys) {
-                const auto position = as_signed(q) + call.offset.of(b);
-                std::get<ApplyStep<T>>(use.step.apply)(
-                    std::span(row, keys),
-                    {call, call.scale, call.biases.data(), scores.shape(1), d_k, b, h, q, position},
-                    use.index);
-            }
+    const std::size_t heads = scores.shape(1), rows = scores.shape(2), keys = scores.shape(3),
+                      d_k = call.query.shape(3);
+    for_each_index(scores.shape(0) * heads * rows, [&](std::size_t row) {
+        const std::size_t b = row / rows / heads, h = row / rows % heads,
+                          q = call.first_query + row % rows;
+        const auto position = as_signed(q) + call.offset.of(b);
+        std::get<ApplyStep<T>>(use.step.apply)(
+            std::span(scores.data() + row * keys, keys),
+            {call, call.scale, call.biases.data(), heads, d_k, b, h, q, position}, use.index);
+    });
 }
 
 /// Applies every step, in place, and records the scores after each under its name, even if it is
@@ -140,12 +123,12 @@ bool allows(const AttentionCall<T>& call, std::size_t b, std::size_t h, std::siz
 template <class T, class Allows>
 Tensor4<T> mask_where(const AttentionCall<T>& call, const Tensor4<T>& scores, Allows allows) {
     Tensor4<T> mask = Tensor4<T>::from_shape(scores.shape());
-    if (is_dry_run()) return mask;
-    for (std::size_t b = 0; b < mask.shape(0); ++b)
-        for (std::size_t h = 0; h < mask.shape(1); ++h)
-            for (std::size_t q = 0; q < mask.shape(2); ++q)
-                for (std::size_t k = 0; k < mask.shape(3); ++k)
-                    mask(b, h, q, k) = allows(b, h, call.first_query + q, k) ? T{1} : T{0};
+    const std::size_t heads = mask.shape(1), rows = mask.shape(2), keys = mask.shape(3);
+    for_each_index(mask.shape(0) * heads * rows, [&](std::size_t row) {
+        const std::size_t b = row / rows / heads, h = row / rows % heads, q = row % rows;
+        for (std::size_t k = 0; k < keys; ++k)
+            mask.data()[row * keys + k] = allows(b, h, call.first_query + q, k) ? T{1} : T{0};
+    });
     return mask;
 }
 
@@ -189,8 +172,12 @@ Tensor4<T> renormalize(const Tensor4<T>& masked_weights, const Tensor4<T>& direc
                        Recorder& recorder) {
     const Tensor4<T> total = row_sums(masked_weights);
     recorder.record("masked_total", total);
-    const auto usable = in_xt(total) >= std::numeric_limits<T>::min();
-    return evaluated(xt::where(usable, in_xt(masked_weights) / in_xt(total), in_xt(direct)));
+    const std::size_t keys = direct.shape(3);
+    return filled<T>(direct.shape(), [&](std::size_t i) {
+        const T sum = total.data()[i / keys];
+        const bool is_usable = sum >= std::numeric_limits<T>::min();
+        return is_usable ? masked_weights.data()[i] / sum : direct.data()[i];
+    });
 }
 
 /// The logsumexp of a part (RowSum) in double, from the scores that enter the softmax. Where the
@@ -198,18 +185,18 @@ Tensor4<T> renormalize(const Tensor4<T>& masked_weights, const Tensor4<T>& direc
 template <class T>
 void widen_logsumexp(const Tensor4<T>& scores, const Tensor4<T>& rounded, double* logsumexp) {
     constexpr double lowest = -std::numeric_limits<double>::infinity();
-    const std::size_t keys = scores.shape(3), rows = is_dry_run() ? 0 : rounded.size();
-    for (std::size_t row = 0; row < rows; ++row) {
+    const std::size_t keys = scores.shape(3);
+    for_each_index(rounded.size(), [&](std::size_t row) {
         const std::span score(scores.data() + row * keys, keys);
         logsumexp[row] = lowest;
-        if (std::all_of(score.begin(), score.end(), [](T x) { return x == T(lowest); })) continue;
+        if (std::all_of(score.begin(), score.end(), [&](T x) { return x == T(lowest); })) return;
         const auto shift = static_cast<double>(*std::max_element(score.begin(), score.end()));
         double sum = 0;
         for (const T x : score) sum += std::exp(static_cast<double>(x) - shift);
         logsumexp[row] = logsumexp_of(shift, sum);
         if (const T own = rounded.data()[row]; !std::isfinite(own) && logsumexp[row] != lowest)
             logsumexp[row] = static_cast<double>(own);
-    }
+    });
 }
 
 }  // namespace
@@ -225,9 +212,9 @@ Tensor4<T> attend_from_scores(const AttentionCall<T>& call, Tensor4<T> scores, R
     Tensor4<T> mask = mask_of(call, scores);
     recorder.record("mask", mask);
     const auto where_allowed = [&](Tensor4<T> values, T otherwise) {
-        const std::size_t count = is_dry_run() ? 0 : values.size();
-        for (std::size_t i = 0; i < count; ++i)
+        for_each_index(values.size(), [&](std::size_t i) {
             if (mask.data()[i] == T{0}) values.data()[i] = otherwise;
+        });
         return values;
     };
     keep_rules(call, scores, recorder);
@@ -247,7 +234,9 @@ Tensor4<T> attend_from_scores(const AttentionCall<T>& call, Tensor4<T> scores, R
         record_statistics(call, biased, mask, weights, recorder);
     } else {
         recorder.record("biased_scores", modified);
-        const Tensor4<T> seen = evaluated(xt::cast<T>(xt::not_equal(in_xt(modified), masked)));
+        const Tensor4<T> seen = filled<T>(modified.shape(), [&](std::size_t i) {
+            return modified.data()[i] != masked ? T{1} : T{0};
+        });
         auto [softmaxed, logsumexp] = softmax(modified, seen, call.sink, &recorder);
         recorder.record("unmasked_weights", softmaxed);
         recorder.record("logsumexp", logsumexp);
@@ -261,7 +250,8 @@ Tensor4<T> attend_from_scores(const AttentionCall<T>& call, Tensor4<T> scores, R
     if (call.dropout.p != 0 || recorder.records("dropout_mask")) {
         Tensor4<T> dropout = dropout_mask<T>(call.dropout, call.first_query, weights.shape());
         recorder.record("dropout_mask", dropout);
-        weights = evaluated(in_xt(weights) * in_xt(dropout));
+        weights = filled<T>(weights.shape(),
+                            [&](std::size_t i) { return weights.data()[i] * dropout.data()[i]; });
     }
     recorder.record("attention_weights", weights);
 
