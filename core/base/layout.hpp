@@ -23,13 +23,15 @@ struct AxisRuns {
 template <class T>
 void copy_picked(const T* from, const AxisRuns& runs, const std::vector<std::size_t>& indices,
                  T* to) {
-    for (std::size_t run = 0; run < runs.outer; ++run, from += runs.length * runs.inner)
+    for_each_index(runs.outer, [&](std::size_t run) {
+        const T* const first = from + run * runs.length * runs.inner;
         for (std::size_t i = 0; i < indices.size();) {
             std::size_t end = i + 1;  // neighbours are copied at once
             while (end < indices.size() && indices[end] == indices[end - 1] + 1) ++end;
-            to = std::copy_n(from + indices[i] * runs.inner, (end - i) * runs.inner, to);
+            to = std::copy_n(first + indices[i] * runs.inner, (end - i) * runs.inner, to);
             i = end;
         }
+    });
 }
 
 template <class T, class Shape>
@@ -38,7 +40,7 @@ ShapedArray<T, Shape> picked(const ShapedArray<T, Shape>& all, std::size_t axis,
     Shape shape = all.shape();
     shape[axis] = indices.size();
     auto part = ShapedArray<T, Shape>::from_shape(shape);
-    if (!is_dry_run()) copy_picked(all.data(), {all.shape(), axis}, indices, part.data());
+    copy_picked(all.data(), {all.shape(), axis}, indices, part.data());
     return part;
 }
 
@@ -55,12 +57,12 @@ ShapedArray<T, Shape> sliced(const ShapedArray<T, Shape>& all, std::size_t axis,
 template <class T, class Shape>
 void put(ShapedArray<T, Shape>& x, std::size_t axis, std::size_t first,
          const ShapedArray<T, Shape>& part) {
-    if (is_dry_run()) return;
     const AxisRuns runs(x.shape(), axis);
     const std::size_t count = part.shape(axis) * runs.inner;
-    for (std::size_t run = 0; run < runs.outer; ++run)
+    for_each_index(runs.outer, [&](std::size_t run) {
         std::copy_n(part.data() + run * count, count,
                     x.data() + (run * runs.length + first) * runs.inner);
+    });
 }
 
 /// One after the other along an axis.
@@ -78,12 +80,12 @@ ShapedArray<T, Shape> joined(std::size_t axis, const ShapedArray<T, Shape>& firs
 /// Numbers of the shape (batch, rows, columns, d) as (batch, columns, rows, d).
 template <class T>
 void copy_swapped(const T* from, const std::array<std::size_t, 4>& shape, T* to) {
-    if (is_dry_run()) return;
-    const auto [batch, rows, columns, d] = shape;
-    for (std::size_t b = 0; b < batch; ++b, from += rows * columns * d)
-        for (std::size_t column = 0; column < columns; ++column)
-            for (std::size_t row = 0; row < rows; ++row)
-                to = std::copy_n(from + (row * columns + column) * d, d, to);
+    const std::size_t rows = shape[1], columns = shape[2], d = shape[3];
+    for_each_index(shape[0] * columns, [&](std::size_t i) {
+        const T* const first = from + (i / columns * rows * columns + i % columns) * d;
+        for (std::size_t row = 0; row < rows; ++row)
+            to = std::copy_n(first + row * columns * d, d, to);
+    });
 }
 
 }  // namespace attn

@@ -6,7 +6,6 @@
 #endif
 
 #include <array>
-#include <cstdint>
 #include <cstdio>
 #include <limits>
 #include <new>
@@ -27,11 +26,6 @@ constexpr std::size_t small_size = 1024;
 constexpr std::size_t largest_size = std::numeric_limits<std::ptrdiff_t>::max() - large_page;
 
 thread_local constinit MemoryMeter* current_meter = nullptr;
-
-/// The address of every array of a dry run. It is not null, which means that an array is absent.
-void* no_memory() {
-    return reinterpret_cast<void*>(std::uintptr_t{cache_line});
-}
 
 std::align_val_t alignment_of(std::size_t bytes) {
     return std::align_val_t{bytes >= 2 * large_page ? large_page : cache_line};

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <utility>
 
@@ -51,8 +52,9 @@ public:
 /// nested.
 class MemoryMeter {
 public:
-    /// In a dry run arrays have no memory. Whoever fills or reads one checks is_dry_run() first:
-    /// a forgotten check crashes.
+    /// In a dry run arrays have no memory. Their ranges of elements are empty, and for_each_index
+    /// and the loops of ThreadPool run nothing, so that code which fills and reads arrays through
+    /// these does not ask; any other access crashes.
     enum class Run { dry, real };
 
     explicit MemoryMeter(Run run);
@@ -78,10 +80,23 @@ private:
     double bytes_ = 0, peak_ = 0;
 };
 
-/// Whether arrays of this thread have no memory at present.
+/// Whether arrays of this thread have no memory at present. Only loops that others use ask, and
+/// work that a dry run does in another way.
 inline bool is_dry_run() {
     const MemoryMeter* meter = MemoryMeter::active();
     return meter != nullptr && meter->is_dry();
+}
+
+/// Calls work(i) for each i below `count`, in order: the loop over what arrays hold. In a dry run
+/// they hold nothing.
+template <class Work>
+void for_each_index(std::size_t count, const Work& work) {
+    for (std::size_t i = 0, end = is_dry_run() ? 0 : count; i < end; ++i) work(i);
+}
+
+/// The address of every array of a dry run. It is not null, which means that an array is absent.
+inline void* no_memory() {
+    return reinterpret_cast<void*>(std::uintptr_t{64});
 }
 
 /// Memory for `count` elements of `size` bytes, aligned to 64 bytes, and from a few MiB on to a
@@ -111,6 +126,10 @@ public:
         count_ = count;
     }
     T* data() const { return data_; }
+    /// Empty in a dry run.
+    T* begin() const { return data_; }
+    T* end() const { return data_ == no_memory() ? data_ : data_ + count_; }
+
     void swap(AlignedArray& other) noexcept {
         std::swap(data_, other.data_);
         std::swap(count_, other.count_);

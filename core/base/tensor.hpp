@@ -21,7 +21,7 @@ public:
 
     ShapedArray() = default;
     ShapedArray(const ShapedArray& other) : ShapedArray(other.shape_, other.size_) {
-        if (!is_dry_run()) std::copy_n(other.data(), size_, data());
+        std::copy_n(other.data(), end() - begin(), data());
     }
     ShapedArray(ShapedArray&& other) noexcept { swap(other); }
     ShapedArray& operator=(ShapedArray other) noexcept {
@@ -44,8 +44,7 @@ public:
     template <class U, class OtherShape>
     explicit ShapedArray(const ShapedArray<U, OtherShape>& other)
         : ShapedArray(shape_as(other.shape()), other.size()) {
-        if (is_dry_run()) return;
-        std::transform(other.begin(), other.end(), begin(),
+        std::transform(other.data(), other.data() + (end() - begin()), begin(),
                        [](U value) { return static_cast<T>(value); });
     }
 
@@ -64,10 +63,11 @@ public:
 
     T* data() { return numbers_.data(); }
     const T* data() const { return numbers_.data(); }
-    T* begin() { return data(); }
-    T* end() { return data() + size_; }
-    const T* begin() const { return data(); }
-    const T* end() const { return data() + size_; }
+    /// The range of the elements: empty in a dry run.
+    T* begin() { return numbers_.begin(); }
+    T* end() { return numbers_.end(); }
+    const T* begin() const { return numbers_.begin(); }
+    const T* end() const { return numbers_.end(); }
 
     /// One index for each axis.
     template <class... Index>
@@ -79,9 +79,7 @@ public:
         return data()[offset(index...)];
     }
 
-    void fill(T value) {
-        if (!is_dry_run()) std::fill_n(data(), size_, value);
-    }
+    void fill(T value) { std::fill(begin(), end(), value); }
 
     /// Changes the axes, keeping the elements.
     void reshape(Shape shape) { shape_ = std::move(shape); }

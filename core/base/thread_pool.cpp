@@ -107,10 +107,8 @@ ThreadPool::~ThreadPool() = default;
 
 void ThreadPool::run(std::size_t items,
                      FunctionRef<void(std::size_t item, std::size_t worker)> work) {
-    if (items <= 1 || threads_ == 1) {
-        for (std::size_t item = 0; item < items; ++item) work(item, 0);
-        return;
-    }
+    if (items <= 1 || threads_ == 1 || is_dry_run())
+        return for_each_index(items, [&](std::size_t item) { work(item, 0); });
     if (team_ == nullptr) team_ = std::make_unique<Team>(threads_ - 1);
     team_->run(items, work);
 }

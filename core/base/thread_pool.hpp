@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/base/function_ref.hpp"
+#include "core/base/memory.hpp"
 
 namespace attn {
 
@@ -27,7 +28,8 @@ public:
 
     /// Calls work(item, worker) once for each item from 0 to items - 1, in that order; `worker` is
     /// below threads(), and calls with the same worker never overlap. Returns when all are done.
-    /// Rethrows an exception of `work`, and skips items that have not begun.
+    /// Rethrows an exception of `work`, and skips items that have not begun. In a dry run there are
+    /// no items.
     void run(std::size_t items, FunctionRef<void(std::size_t item, std::size_t worker)> work);
 
 private:
@@ -42,7 +44,7 @@ template <class Work>
 void share(ThreadPool* workers, std::size_t items, const Work& work) {
     if (workers != nullptr && items > 1)
         return workers->run(items, [&](std::size_t item, std::size_t) { work(item); });
-    for (std::size_t item = 0; item < items; ++item) work(item);
+    for_each_index(items, work);
 }
 
 /// Calls work(item, slot) on the pool: slots number the workers in the order in which they begin,

@@ -67,15 +67,14 @@ FusedCall<T>::FusedCall(const kernels::Kernel& kernel, const AttentionCall<T>& c
     for (const StepUse& taken : steps_)
         if (taken.step.input_divisor != nullptr) divisor_ = taken.step.input_divisor(any);
     for (const Broadcast& bias : call.biases) biases_.emplace_back(bias.values());
-    if (out.heads != nullptr) {
-        slots_.assign(is_dry_run() ? 1 : grid_.sizes.heads, not_chosen);
-        for (std::size_t i = is_dry_run() ? 0 : out.heads->size(); i-- > 0;)
-            slots_[(*out.heads)[i]] = i;
+    if (out.heads != nullptr && !is_dry_run()) {
+        slots_.assign(grid_.sizes.heads, not_chosen);
+        for (std::size_t i = out.heads->size(); i-- > 0;) slots_[(*out.heads)[i]] = i;
     }
     if (!use.totals)
         for (FusedWorker<T>& worker : workers_) allocate(worker, use.weights);
     if (grid_.splits > 1) allocate_splits();
-    folds_scale_ = !is_dry_run() && query_is_in_range(std::abs(call.scale / divisor_));
+    folds_scale_ = query_is_in_range(std::abs(call.scale / divisor_));
 }
 
 template <class T>
@@ -87,7 +86,7 @@ void FusedCall<T>::allocate(FusedWorker<T>& worker, bool weights) const {
     worker.weights.reserve(by_rows
                                ? kernels::block_keys
                                : kernels::weights_size(entries_.lanes, grid_.sizes.keys, weights));
-    worker.discarded.reserve(slots_.empty() ? d_v() : std::max(d_v(), grid_.sizes.keys));
+    worker.discarded.reserve(out_.heads == nullptr ? d_v() : std::max(d_v(), grid_.sizes.keys));
     dropout_.reserve(worker.keep);
 }
 
@@ -284,7 +283,7 @@ bool FusedCall<T>::is_needed(const TileRows& rows) const {
 /// A head that is chosen again is a copy.
 template <class T>
 void FusedCall<T>::repeat_heads() {
-    if (slots_.empty() || is_dry_run()) return;
+    if (slots_.empty()) return;
     const std::size_t matrix = grid_.sizes.queries * grid_.sizes.keys, heads = out_.heads->size();
     for (T* rows : {out_.weights, out_.scores})
         for (std::size_t b = 0; rows != nullptr && b < grid_.sizes.batch; ++b)
@@ -322,21 +321,18 @@ void FusedCall<T>::set_logsumexp(std::size_t row, const RowSum& sum) {
 
 template <class T>
 void FusedCall<T>::merge_splits() {
-    if (grid_.splits == 1 || is_dry_run()) return;
+    if (grid_.splits == 1) return;
     const TileSizes& sizes = grid_.sizes;
-    std::size_t row = 0;
-    for (std::size_t b = 0; b < sizes.batch; ++b)
-        for (std::size_t h = 0; h < sizes.heads; ++h)
-            for (std::size_t q = 0; q < sizes.queries; ++q, ++row) {
-                const std::size_t first = row * grid_.splits;
-                const KeySplits<T> splits{contexts_.data() + first * d_v(),
-                                          {shifts_.data() + first, grid_.splits},
-                                          {sums_.data() + first, grid_.splits}};
-                const double sink =
-                    call_.sink.empty() ? no_sink : static_cast<T>(sink_of(call_.sink, h));
-                set_logsumexp(row, merge(splits, sink, std::span(merged_.data(), d_v()),
-                                         out_.context.at(b, h, q)));
-            }
+    for_each_index(sizes.batch * sizes.heads * sizes.queries, [&](std::size_t row) {
+        const std::size_t first = row * grid_.splits, matrix = row / sizes.queries,
+                          h = matrix % sizes.heads;
+        const KeySplits<T> splits{contexts_.data() + first * d_v(),
+                                  {shifts_.data() + first, grid_.splits},
+                                  {sums_.data() + first, grid_.splits}};
+        const double sink = call_.sink.empty() ? no_sink : static_cast<T>(sink_of(call_.sink, h));
+        set_logsumexp(row, merge(splits, sink, std::span(merged_.data(), d_v()),
+                                 out_.context.at(matrix / sizes.heads, h, row % sizes.queries)));
+    });
 }
 
 template <class T>

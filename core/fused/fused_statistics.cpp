@@ -45,10 +45,10 @@ public:
     }
 
     void run() {
-        if (is_dry_run()) return;
         run_in_slots(threads_, matrices_ * parts_,
                      [&](std::size_t item, std::size_t slot) { run_part(item, workers_[slot]); });
-        for (std::size_t i = 0; arrays_.per_key() && i < matrices_; ++i) merge_parts(i);
+        if (arrays_.per_key())
+            for_each_index(matrices_, [&](std::size_t matrix) { merge_parts(matrix); });
     }
 
 private:

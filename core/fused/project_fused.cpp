@@ -39,15 +39,14 @@ public:
         packed_.reserve(count * panel_size());
         if (crosses_heads)
             buffers_.reserve(std::min(workers.threads(), items(count)) * rows_ * lanes());
-        if (is_dry_run()) return;
-        panels_.reserve(count);
-        for (const ProjectionTo<T>& to : projections)
+        for_each_index(projections.size(), [&](std::size_t i) {
+            const ProjectionTo<T>& to = projections[i];
             for (std::size_t first = 0; first < columns_of(to); first += lanes())
                 panels_.push_back({&to, first, std::min(lanes(), columns_of(to) - first)});
+        });
     }
 
     void run() {
-        if (is_dry_run()) return;
         workers_.run(panels_.size(), [&](std::size_t item, std::size_t) { pack(item); });
         run_in_slots(workers_, items(panels_.size()), [&](std::size_t item, std::size_t slot) {
             const std::size_t panel = item % panels_.size(), block = item / panels_.size();

@@ -8,7 +8,7 @@ namespace attn {
 TileDropout::TileDropout(const Dropout& dropout, const TileSizes& sizes, std::size_t first_query,
                          const kernels::Draws& draws)
     : dropout_(dropout), sizes_(sizes), first_query_(first_query) {
-    if (!drops() || dropout.p == 1 || is_dry_run()) return;
+    if (!drops() || dropout.p == 1 || !dropout.generator) return;
     const bool one_a_head = dropout.head_by_head && dropout.stream == DropoutStream::mkl;
     TorchGenerator generator = *dropout.generator;
     for (std::size_t head = 0; head < (one_a_head ? sizes.heads : 1); ++head)
@@ -26,7 +26,7 @@ void TileDropout::reserve(TileKeep& buffer) const {
     if (!drops()) return;
     buffer.keys.reserve(words() * 64);
     buffer.rows.reserve(kernels::max_lanes * words());
-    if (streams_.empty() && !is_dry_run()) std::fill_n(buffer.keys.data(), words() * 64, 0);
+    if (streams_.empty()) std::ranges::fill(buffer.keys, 0);
 }
 
 std::vector<std::size_t> TileDropout::runs(std::size_t tiles, std::size_t threads) const {

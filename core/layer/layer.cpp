@@ -33,11 +33,10 @@ void keep_weights(const LayerWeights<T>& weights, Recorder& recorder) {
     if (weights.out) record("W_out", "b_out", *weights.out);
 }
 
-/// Where the weights' draws begin. Seeding takes time, so it is left out if nothing is drawn.
-TorchGenerator generator_of(const Plan& plan) {
-    static const TorchGenerator unused(0);
+/// Where the weights' draws begin; absent if nothing is drawn, and in a dry run.
+std::optional<TorchGenerator> generator_of(const Plan& plan) {
     const bool draws = plan.draws_parameters() || plan.config.dropout != 0;
-    if (!draws || is_dry_run()) return unused;
+    if (!draws || is_dry_run()) return {};
     TorchGenerator generator(plan.config.seed.bits);
     generator.skip(plan.config.rng_skip);
     generator.skip(draws_of_input(plan.config));
@@ -46,11 +45,11 @@ TorchGenerator generator_of(const Plan& plan) {
 
 /// Dropout continues after the weights' draws, unless it has a separate generator. Independent
 /// heads each have a separate dropout.
-Dropout dropout_of(const Plan& plan, const TorchGenerator& weights_generator) {
+Dropout dropout_of(const Plan& plan, const std::optional<TorchGenerator>& of_weights) {
     Dropout dropout{plan.config.dropout, plan.config.dropout_stream, plan.independent_heads(),
                     plan.q_len};
-    if (plan.config.dropout == 0 || is_dry_run()) return dropout;
-    dropout.generator = weights_generator;
+    if (plan.config.dropout == 0 || !of_weights) return dropout;
+    dropout.generator = of_weights;
     if (plan.config.dropout_seed) {
         dropout.generator = TorchGenerator(plan.config.dropout_seed->bits);
         dropout.generator->skip(*plan.config.dropout_skip);
@@ -77,7 +76,7 @@ void add_rules(AttentionCall<T>& call, const Plan& plan, Operands& operands) {
 
 template <class T>
 std::shared_ptr<const LayerWeights<T>> weights_of(const Plan& plan, const Operands& operands,
-                                                  TorchGenerator& generator) {
+                                                  std::optional<TorchGenerator>& generator) {
     if (!plan.has_parameters()) return nullptr;
     if (operands.weights)
         return std::get<std::shared_ptr<const LayerWeights<T>>>(*operands.weights);
@@ -158,9 +157,9 @@ AttentionCall<T> make_call(const Stages<T>& stages, Operands& operands, LayerPar
 template <class T>
 Array<T> out_in(const Projection<T>& p) {
     Array<T> copy = Array<T>::from_shape({p.d_out(), p.d_in()});
-    if (is_dry_run()) return copy;
-    for (std::size_t o = 0; o < p.d_out(); ++o)
+    for_each_index(p.d_out(), [&](std::size_t o) {
         for (std::size_t i = 0; i < p.d_in(); ++i) copy(o, i) = p.at(0, o, i);
+    });
     return copy;
 }
 
@@ -230,7 +229,7 @@ Mask mask_of(const Plan& plan, const Operands& operands) {
 template <class T>
 LayerParts<T> take_parts(const Plan& plan, Operands& operands) {
     LayerParts<T> parts;
-    TorchGenerator generator = generator_of(plan);
+    std::optional<TorchGenerator> generator = generator_of(plan);
     parts.weights = weights_of<T>(plan, operands, generator);
     add_rules(parts.call, plan, operands);
     parts.call.dropout = dropout_of(plan, generator);

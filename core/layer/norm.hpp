@@ -61,14 +61,15 @@ void normalise(const InputNorm& norm, std::span<T> row) {
 template <class T>
 void to_unit_length(T* row, std::size_t rows, std::size_t d) {
     constexpr double eps = 1e-6;
-    for (const T* const end = row + rows * d; row != end; row += d) {
+    for_each_index(rows, [&](std::size_t at) {
+        T* const x = row + at * d;
         double squares = 0;
         for (std::size_t i = 0; i < d; ++i)
-            squares += static_cast<double>(row[i]) * static_cast<double>(row[i]);
+            squares += static_cast<double>(x[i]) * static_cast<double>(x[i]);
         const double factor = 1 / std::sqrt(squares + eps);
         for (std::size_t i = 0; i < d; ++i)
-            row[i] = static_cast<T>(static_cast<double>(row[i]) * factor);
-    }
+            x[i] = static_cast<T>(static_cast<double>(x[i]) * factor);
+    });
 }
 
 }  // namespace attn

@@ -38,10 +38,10 @@ Tensor4<T> gate_of_heads(const Plan& plan, Array<T> values, const std::vector<do
         values.dimension() == 0 ? 1 : values.size() / std::max<std::size_t>(matrices, 1);
     if (!constants.empty()) {
         Tensor4<T> gate = Tensor4<T>::from_shape({plan.batch, heads, tokens, 1});
-        const std::size_t rows = is_dry_run() ? 0 : plan.batch * heads;
-        for (std::size_t i = 0; i < rows; ++i)
+        for_each_index(plan.batch * heads, [&](std::size_t i) {
             std::fill_n(gate.data() + i * tokens, tokens,
                         static_cast<T>(constants[constants.size() == 1 ? 0 : i % heads]));
+        });
         return gate;
     }
     if (values.dimension() == 0) return {};
@@ -53,19 +53,20 @@ Tensor4<T> gate_of_heads(const Plan& plan, Array<T> values, const std::vector<do
 /// Applies the norm, if there is one, to each head of each token, or to all its heads together.
 template <class T>
 void normalise_heads(const std::optional<InputNorm>& norm, Tensor4<T>& heads) {
-    if (!norm || is_dry_run()) return;
-    const auto [batch, count, tokens, d] = heads.shape();
+    if (!norm) return;
+    const std::size_t count = heads.shape(1), tokens = heads.shape(2), d = heads.shape(3);
     const std::size_t together = norm->weight.size() / d;  // 1, or all heads
     std::vector<T> row(norm->weight.size());
-    for (std::size_t b = 0; b < batch; ++b)
-        for (std::size_t token = 0; token < tokens; ++token)
-            for (std::size_t first = 0; first < count; first += together) {
-                for (std::size_t i = 0; i < together; ++i)
-                    std::copy_n(&heads(b, first + i, token, 0), d, row.data() + i * d);
-                normalise(*norm, std::span<T>(row));
-                for (std::size_t i = 0; i < together; ++i)
-                    std::copy_n(row.data() + i * d, d, &heads(b, first + i, token, 0));
-            }
+    for_each_index(heads.shape(0) * tokens, [&](std::size_t at) {
+        const std::size_t b = at / tokens, token = at % tokens;
+        for (std::size_t first = 0; first < count; first += together) {
+            for (std::size_t i = 0; i < together; ++i)
+                std::copy_n(&heads(b, first + i, token, 0), d, row.data() + i * d);
+            normalise(*norm, std::span<T>(row));
+            for (std::size_t i = 0; i < together; ++i)
+                std::copy_n(row.data() + i * d, d, &heads(b, first + i, token, 0));
+        }
+    });
 }
 
 }  // namespace
@@ -78,9 +79,9 @@ void Stages<T>::project_rows(const Tensor3<T>& x, std::span<const ProjectionTo<T
 template <class T>
 Tensor3<T> Stages<T>::norm(const std::optional<InputNorm>& norm, Tensor3<T> x) const {
     if (!norm) return x;
-    const std::size_t size = is_dry_run() ? 0 : x.size(), row = x.shape(2);
-    for (std::size_t at = 0; at < size; at += row)
-        normalise(*norm, std::span<T>(x.data() + at, row));
+    const std::size_t row = x.shape(2);
+    for_each_index(x.shape(0) * x.shape(1),
+                   [&](std::size_t i) { normalise(*norm, std::span<T>(x.data() + i * row, row)); });
     recorder.record("normed_inputs", x);
     return x;
 }
@@ -132,8 +133,8 @@ template <class T>
 Recurrence<T> Stages<T>::recurrence(Operands& operands) const {
     Recurrence<T> gates;
     gates.decay = gate_of_heads(plan, operands["decay"].take<T>(), plan.config.decay);
-    if (!is_dry_run())
-        exponentials(gates.decay.data(), gates.decay.size(), T{0}, gates.decay.data());
+    const std::span decay(gates.decay.begin(), gates.decay.end());
+    exponentials(decay.data(), decay.size(), T{0}, decay.data());
     gates.beta = gate_of_heads(plan, operands["beta"].take<T>(), plan.config.beta);
     if (RealArray& past = operands["past_state"]; past.dimension() != 0)
         gates.past_state = {past.take<T>(), {plan.batch, plan.kv_heads, plan.d_k, plan.d_v}};
@@ -143,15 +144,14 @@ Recurrence<T> Stages<T>::recurrence(Operands& operands) const {
 template <class T>
 void Stages<T>::rotate_and_append(AttentionCall<T>& call, Operands& operands) const {
     for (Tensor4<T>* x : {&call.query, &call.key})
-        if (plan.config.qk_norm && !is_dry_run())
-            to_unit_length(x->data(), x->size() / x->shape(3), x->shape(3));
+        if (plan.config.qk_norm) to_unit_length(x->data(), x->size() / x->shape(3), x->shape(3));
     recorder.record("unrotated_queries", call.query);
     recorder.record("unrotated_keys", call.key);
-    if (plan.rope.dims != 0 && !is_dry_run()) {
-        const std::vector<double> frequencies = plan.rope.frequencies();
-        rotate(call.query, plan.rope.pairs, frequencies, plan.past_len + plan.first_query);
-        rotate(call.key, plan.rope.pairs, frequencies, plan.past_len + plan.new_keys().first);
-    }
+    if (plan.rope.dims != 0)
+        for_each_index(2, [&](std::size_t i) {
+            rotate(i == 0 ? call.query : call.key, plan.rope.pairs, plan.rope.frequencies(),
+                   plan.past_len + (i == 0 ? plan.first_query : plan.new_keys().first));
+        });
     recorder.record("queries", call.query);
     recorder.record("keys", call.key);
     recorder.record("values", call.value);

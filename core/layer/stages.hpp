@@ -37,12 +37,10 @@ Tensor4<T> split_heads(const Tensor3<T>& x, std::size_t heads) {
 template <class T>
 Tensor4<T> copy_for_heads(const Tensor3<T>& x, std::size_t heads) {
     Tensor4<T> copies = Tensor4<T>::from_shape({x.shape(0), heads, x.shape(1), x.shape(2)});
-    if (is_dry_run()) return copies;
     const std::size_t matrix = x.shape(1) * x.shape(2);
-    T* to = copies.data();
-    for (std::size_t batch = 0; batch < x.shape(0); ++batch)
-        for (std::size_t head = 0; head < heads; ++head)
-            to = std::copy_n(x.data() + batch * matrix, matrix, to);
+    for_each_index(x.shape(0) * heads, [&](std::size_t i) {
+        std::copy_n(x.data() + i / heads * matrix, matrix, copies.data() + i * matrix);
+    });
     return copies;
 }
 

@@ -60,7 +60,7 @@ void draw_mha(LayerWeights<T>& weights, TorchGenerator& generator) {
 
 template <class T>
 LayerWeights<T> draw_weights(const Settings& settings, const WeightSizes& sizes,
-                             TorchGenerator& generator) {
+                             std::optional<TorchGenerator>& generator) {
     const auto input_projection = [&](std::size_t fan_in, std::size_t fan_out) {
         return make_projection<T>(settings, sizes.groups, fan_in, fan_out, settings.qkv_bias);
     };
@@ -70,19 +70,21 @@ LayerWeights<T> draw_weights(const Settings& settings, const WeightSizes& sizes,
     if (*settings.out_proj)
         weights.out =
             make_projection<T>(settings, 1, sizes.joined, sizes.d_out, *settings.out_bias);
-    if (is_dry_run()) return weights;
+    if (!generator) return weights;
     if (settings.init == Init::mha) {
-        draw_mha(weights, generator);
+        draw_mha(weights, *generator);
         return weights;
     }
     for (std::size_t group = 0; group < sizes.groups; ++group)
         for (Projection<T>* p : {&weights.query, &weights.key, &weights.value})
-            draw(settings.init, *p, group, generator);
-    if (weights.out) draw(settings.init, *weights.out, 0, generator);
+            draw(settings.init, *p, group, *generator);
+    if (weights.out) draw(settings.init, *weights.out, 0, *generator);
     return weights;
 }
 
-template LayerWeights<float> draw_weights(const Settings&, const WeightSizes&, TorchGenerator&);
-template LayerWeights<double> draw_weights(const Settings&, const WeightSizes&, TorchGenerator&);
+template LayerWeights<float> draw_weights(const Settings&, const WeightSizes&,
+                                          std::optional<TorchGenerator>&);
+template LayerWeights<double> draw_weights(const Settings&, const WeightSizes&,
+                                           std::optional<TorchGenerator>&);
 
 }  // namespace attn

@@ -48,9 +48,9 @@ struct WeightSizes {
 
 /// Draws every parameter in PyTorch's order: for each group W_query, W_key, W_value, each weight
 /// followed by its bias; then W_out and its bias. `Init::mha` draws W_out first and sets biases to
-/// zero, as nn.MultiheadAttention does.
+/// zero, as nn.MultiheadAttention does. Without a generator none is drawn.
 template <class T>
 LayerWeights<T> draw_weights(const Settings& settings, const WeightSizes& sizes,
-                             TorchGenerator& generator);
+                             std::optional<TorchGenerator>& generator);
 
 }  // namespace attn

@@ -59,7 +59,6 @@ public:
         const std::size_t size = at_.divide(parts, nullptr);
         AlignedArray<T> scratch;
         scratch.reserve(std::min(pool.threads(), heads) * size);
-        if (is_dry_run()) return;
         run_in_slots(pool, heads, [&](std::size_t index, std::size_t slot) {
             attend(index, scratch.data() + slot * size);
         });

@@ -17,7 +17,6 @@ void attend_sequential(const AttentionCall<T>& call, const LinearOutputs<T>& out
                       d_k = call.key.shape(3), d_v = call.value.shape(3), state_size = d_k * d_v;
     AlignedArray<T> scratch;  // per worker, a state and an update
     scratch.reserve(std::min(pool.threads(), heads) * (state_size + d_v));
-    if (is_dry_run()) return;
     run_in_slots(pool, heads, [&](std::size_t index, std::size_t slot) {
         const HeadOperands<T> head(call, index);
         T* const state = scratch.data() + slot * (state_size + d_v);
@@ -57,10 +56,9 @@ void trace_step(const AttentionCall<T>& call, Recorder& recorder) {
     T* rates = allocate("update_rate", 1);
     T* retrieved = allocate("retrieved", d_v);
     T* written = allocate("written", d_v);
-    if (is_dry_run()) return;
-    std::vector<T> state(d_k * d_v);
-    for (std::size_t index = 0; index < batch * heads; ++index) {
+    for_each_index(batch * heads, [&](std::size_t index) {
         const HeadOperands<T> head(call, index);
+        std::vector<T> state(d_k * d_v);
         head.start(before);
         for (std::size_t t = 0; t < token; ++t) head.step(t, before, written);
         for (std::size_t i = 0; i < d_k; ++i) {
@@ -77,7 +75,7 @@ void trace_step(const AttentionCall<T>& call, Recorder& recorder) {
         rates += 1;
         retrieved += d_v;
         written += d_v;
-    }
+    });
 }
 
 template void trace_step(const AttentionCall<float>&, Recorder&);
@@ -126,7 +124,6 @@ void linear_weights(const AttentionCall<T>& call, T* weights, ThreadPool& pool) 
                       group = heads / call.key.shape(1), items = call.query.shape(0) * heads * rows;
     AlignedArray<T> readers;
     readers.reserve(std::min(pool.threads(), items) * d_k);
-    if (is_dry_run()) return;
     run_in_slots(pool, items, [&](std::size_t item, std::size_t slot) {
         // The last rows take longest: they come first.
         const std::size_t row = rows - 1 - item % rows, h = item / rows;

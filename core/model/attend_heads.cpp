@@ -74,9 +74,10 @@ LayerAttention described(const BlockRun& run, const AttentionPart& part, const P
 /// The additive mask that also excludes what `allowed` excludes.
 void combine(Array<double>& bias, const Array<double>& allowed) {
     const std::size_t cells = allowed.size();
-    for (std::size_t i = 0; i < (is_dry_run() ? 0 : bias.size()); ++i)
+    for_each_index(bias.size(), [&](std::size_t i) {
         if (allowed.data()[i % cells] == 0)
             bias.data()[i] = -std::numeric_limits<double>::infinity();
+    });
 }
 
 }  // namespace

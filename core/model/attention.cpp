@@ -98,8 +98,7 @@ void join_encoder(BlockRun& run, const AttentionPart& part, HeadInputs& heads) {
 }
 
 void keep_chosen(Array<double>& allowed, Array<double> chosen) {
-    for (std::size_t i = 0; i < (is_dry_run() ? 0 : allowed.size()); ++i)
-        chosen.data()[i] *= allowed.data()[i];
+    for_each_index(allowed.size(), [&](std::size_t i) { chosen.data()[i] *= allowed.data()[i]; });
     allowed = std::move(chosen);
 }
 

@@ -48,10 +48,10 @@ States rows_of_ids(const EmbeddingSpec& spec, const ModelInput& input, const std
             add_row(spec.ids, static_cast<std::size_t>(id), spec.scale, row, width, ids);
             row += width;
         }
+        if (spec.id_factors == nullptr) return;
+        const std::vector<double> factors = spec.id_factors(input.ids, input.valid);
+        map(x, [&](double value, std::size_t i) { return value * factors[i / width]; });
     });
-    if (spec.id_factors == nullptr || is_dry_run()) return x;
-    const std::vector<double> factors = spec.id_factors(input.ids, input.valid);
-    map(x, [&](double value, std::size_t i) { return value * factors[i / width]; });
     return x;
 }
 

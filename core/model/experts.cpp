@@ -149,8 +149,7 @@ States run_experts(const BlockRun& run, const Experts& part, const States& x,
     std::vector<double> factors(x.rows(), part.shared_factor);
     if (part.shared_gate) {
         const States gate = apply(compute, part.shared_gate, x);
-        for (std::size_t t = 0; t < (is_dry_run() ? 0 : factors.size()); ++t)
-            factors[t] *= sigmoid(gate.at(t));
+        for_each_index(factors.size(), [&](std::size_t t) { factors[t] *= sigmoid(gate.at(t)); });
     }
     map(shared, [&](double value, std::size_t i) { return factors[i / width] * value; });
     add(y, shared);

@@ -53,7 +53,7 @@ Connected connect(const Compute& compute, const HyperConnection& part, const Sta
     const States f = mapped(compute, part, x);
     Connected out;
     std::vector<double> pre;
-    for (std::size_t t = 0; t < (is_dry_run() ? 0 : x.rows()); ++t) {
+    for_each_index(x.rows(), [&](std::size_t t) {
         const auto at = [&](std::size_t i, std::size_t scale) {
             return f.at(t * columns + i) * part.scale[scale] + part.base[i];
         };
@@ -75,7 +75,7 @@ Connected connect(const Compute& compute, const HyperConnection& part, const Sta
             normalise(mix, n, part.eps, false);
         }
         out.mix.insert(out.mix.end(), mix.begin(), mix.end());
-    }
+    });
     out.input = weighted_sum(x, pre);
     return out;
 }
@@ -144,9 +144,10 @@ States compress(BlockRun& run, const Compressor& part, const States& x, std::siz
 /// 1 where all tokens of a compressed key are up to the query's.
 Array<double> seen_by(const BlockRun& run, const Compressor& part, std::size_t keys) {
     Array<double> seen = Array<double>::from_shape({run.positions.size(), keys});
-    for (std::size_t t = 0; t < (is_dry_run() ? 0 : run.positions.size()); ++t)
+    for_each_index(run.positions.size(), [&](std::size_t t) {
         for (std::size_t k = 0; k < keys; ++k)
             seen(t, k) = static_cast<double>((k + 1) * part.rate) <= run.positions[t] + 1 ? 1 : 0;
+    });
     return seen;
 }
 
@@ -161,7 +162,7 @@ void choose(BlockRun& run, const CompressedIndexer& part, const States& latent, 
     run.compute.count(tokens, count * part.heads * d);
     const double scale = 1 / std::sqrt(static_cast<double>(d)),
                  of_heads = 1 / std::sqrt(static_cast<double>(part.heads));
-    for (std::size_t t = 0; t < (is_dry_run() ? 0 : tokens); ++t) {
+    for_each_index(tokens, [&](std::size_t t) {
         std::vector<double> scores(count);
         for (std::size_t k = 0; k < count; ++k) {
             if (seen(t, k) == 0) {
@@ -178,7 +179,7 @@ void choose(BlockRun& run, const CompressedIndexer& part, const States& latent, 
             }
         }
         for (const std::size_t k : indices_of_largest(scores, part.chosen)) seen(t, k) = 1;
-    }
+    });
 }
 
 /// Groups of heads by maps of their own, then all of them.
@@ -219,13 +220,14 @@ States attend(BlockRun& run, const CompressedAttention& own, const States& x) {
     }
     const std::size_t all = key.rows();
     inputs.allowed = Array<double>::from_shape({tokens, all});
-    for (std::size_t t = 0; t < (is_dry_run() ? 0 : tokens); ++t)
+    for_each_index(tokens, [&](std::size_t t) {
         for (std::size_t k = 0; k < all; ++k) {
             const std::size_t at = run.past + t;
             const bool is_near = k <= at && at - k < own.window &&
                                  (run.valid_keys.empty() || k >= plain || run.valid_keys[k]);
             inputs.allowed(t, k) = k < plain ? (is_near ? 1 : 0) : seen(t, k - plain);
         }
+    });
     inputs.value = key;
     States context = split(attend_heads(run, own.part, std::move(inputs)), heads);
     rotate(own.rotation, run.positions, context, true);
@@ -239,10 +241,10 @@ Experts by_ids(const BlockRun& run, const HyperBlock& part) {
         throw SettingError(ErrorKind::usage, "hidden_states", "layer ", run.block.layer,
                            " chooses experts by token id; expected token ids");
     Experts experts = part.ffn;
-    if (is_dry_run()) return experts;
     const std::size_t chosen = experts.chosen;
     std::vector<double> row(chosen);
-    for (const std::uint64_t id : run.token_ids) {
+    for_each_index(run.token_ids.size(), [&](std::size_t t) {
+        const std::uint64_t id = run.token_ids[t];
         if (id >= part.experts_of_ids->shape()[0])
             throw SettingError(ErrorKind::input, "token_ids", "token id ", id,
                                " is outside the table of experts (0 to ",
@@ -256,7 +258,7 @@ Experts by_ids(const BlockRun& run, const HyperBlock& part) {
                                    experts.count - 1);
             own.push_back(static_cast<std::size_t>(expert));
         }
-    }
+    });
     return experts;
 }
 
@@ -279,9 +281,11 @@ States run_part(BlockRun& run, const HyperBlock& part, const States& x) {
 States run_stage(const Compute& compute, const SumOfStreams& stage, const States& x) {
     const HyperConnection& part = stage.connection;
     const States f = mapped(compute, part, x);
-    std::vector<double> weights(is_dry_run() ? 0 : f.size());
-    for (std::size_t i = 0; i < weights.size(); ++i)
-        weights[i] = sigmoid(f.at(i) * part.scale[0] + part.base[i % part.streams]) + part.eps;
+    std::vector<double> weights;
+    for_each_index(f.size(), [&](std::size_t i) {
+        const double sum = f.at(i) * part.scale[0] + part.base[i % part.streams];
+        weights.push_back(sigmoid(sum) + part.eps);
+    });
     return weighted_sum(x, weights);
 }
 

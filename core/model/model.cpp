@@ -33,7 +33,7 @@ public:
           blocks_(request.generate == 0 ? 0 : model.layers) {}
 
     ModelResult run(ModelInput input) {
-        if (is_dry_run())
+        if (is_dry_)
             measure_generating(input);
         else
             generate(input);
@@ -133,7 +133,7 @@ private:
 
     /// Between uses of weights that are not needed soon.
     void release_weights() const {
-        if (request_.generate == 0 && model_->release_weights && !is_dry_run())
+        if (request_.generate == 0 && model_->release_weights && !is_dry_)
             model_->release_weights();
     }
 
@@ -191,7 +191,7 @@ private:
             else
                 result_.arrays.push_back(std::move(array));
         }
-        if (!run.arrays.empty() && !request_.take && !is_dry_run()) return_free_memory();
+        if (!run.arrays.empty() && !request_.take && !is_dry_) return_free_memory();
         for (LayerAttention& attention : run.attentions) {
             attention.layer = layer;
             result_.attentions.push_back(std::move(attention));
@@ -281,8 +281,9 @@ private:
             Array<std::int64_t> ids = Array<std::int64_t>::from_shape({count});
             States probabilities(dtype_, 1, 1, count);
             map(probabilities, [&](double, std::size_t i) { return best[i].second; });
-            for (std::size_t i = 0; i < (is_dry_run() ? 0 : count); ++i)
+            for_each_index(count, [&](std::size_t i) {
                 ids.data()[i] = static_cast<std::int64_t>(best[i].first);
+            });
             if (has_ids) add("next_tokens", std::move(ids), {"rank"});
             add("next_token_probabilities", std::move(probabilities).array({count}), {"rank"});
         }
@@ -291,6 +292,7 @@ private:
             add("logits", std::move(logits).array({count}), {"vocabulary"});
     }
 
+    const bool is_dry_ = is_dry_run();
     const Compute& compute_;
     const ModelSpec* model_;
     ModelSpec own_;                      ///< for another length

@@ -27,11 +27,7 @@ public:
         if (in_place_ != nullptr || !map.in_out) return;
         // The columns that an output needs lie in all rows, so all are decoded.
         decoded_.reserve(map.d_in * width_);
-        if (!is_dry_run())
-            for_rows(compute.pool, map.d_in, width_, [&](std::size_t begin, std::size_t end) {
-                weight_.read(first_ + begin * width_, (end - begin) * width_,
-                             decoded_.data() + begin * width_);
-            });
+        read_rows(compute.pool, weight_, first_, map.d_in, width_, decoded_.data());
         in_place_ = decoded_.data();
     }
 
@@ -81,9 +77,10 @@ public:
             add_inputs();
         else
             sum_outputs();
-        if (bias_.empty() || is_dry_run()) return;
-        for (std::size_t row = 0; row < rows_; ++row)
+        if (bias_.empty()) return;
+        for_each_index(rows_, [&](std::size_t row) {
             for (std::size_t c = 0; c < d_out_; ++c) out_[row * d_out_ + c] += bias_[c];
+        });
     }
 
 private:
@@ -93,7 +90,6 @@ private:
         const std::size_t pieces = (d_out_ + at_once - 1) / at_once, size = at_once * d_in_;
         const std::size_t slots = std::min(pieces, pool_.threads());
         if (!weight_.is_in_place()) buffer_.reserve(slots * size);
-        if (is_dry_run()) return;
         run_in_slots(pool_, pieces, [&](std::size_t piece, std::size_t slot) {
             const std::size_t first = piece * at_once, count = std::min(at_once, d_out_ - first);
             T* const own = weight_.is_in_place() ? nullptr : buffer_.data() + slot * size;
@@ -106,7 +102,6 @@ private:
 
     /// Few rows of x, of a weight with a row for each input: inputs are added one after the other.
     void add_inputs() {
-        if (is_dry_run()) return;
         constexpr std::size_t least = 64, unrolled = 4;
         const std::size_t share = (d_out_ + pool_.threads() - 1) / pool_.threads(),
                           at_once = std::max(least, (share + least - 1) / least * least);
@@ -150,7 +145,6 @@ private:
                           decoded_size = weight_.is_in_place() ? 0 : d_in_ * lanes,
                           size = packed_size + decoded_size;
         buffer_.reserve(std::min(panels * parts, pool_.threads()) * size);
-        if (is_dry_run()) return;
         run_in_slots(pool_, panels * parts, [&](std::size_t item, std::size_t slot) {
             T* const packed = buffer_.data() + slot * size;
             const std::size_t first = item % panels * lanes,

@@ -8,13 +8,6 @@
 namespace attn {
 namespace {
 
-template <class T>
-std::vector<T> row_of(const Parameter& parameter, std::size_t first, std::size_t count) {
-    std::vector<T> row(parameter == nullptr ? 0 : count);
-    if (!row.empty() && !is_dry_run()) parameter->read(first, count, row.data());
-    return row;
-}
-
 [[noreturn]] void fail_size(const Parameter& tensor, std::size_t size, std::size_t width) {
     const std::string location = tensor->location();
     throw Error(ErrorKind::input, location.empty() ? "model" : location, "takes rows of ", size,
@@ -51,14 +44,14 @@ States apply(const Compute& compute, const LinearMap& map, const States& x) {
     States out(x.dtype(), 1, rows, d_out);
     if (rows == 0) return out;
     for_dtype(x.dtype(), [&]<class T>(T) {
-        const std::vector<T> bias = row_of<T>(map.bias, map.first_bias, d_out);
+        std::vector<T> bias(map.bias == nullptr ? 0 : d_out);
+        if (!bias.empty())
+            read_rows(compute.pool, *map.bias, map.first_bias, 1, d_out, bias.data());
         if (compute.products->is_fused())
             return multiply(compute, map, bias, x.data<T>(), rows, out.data<T>());
         auto projection = allocated<T>({one, d_in, d_out, !bias.empty(), map.in_out});
-        if (!is_dry_run()) {
-            map.weight->read(map.first, d_in * d_out, projection.weight.data());
-            std::ranges::copy(bias, projection.bias.data());
-        }
+        read_rows(compute.pool, *map.weight, map.first, 1, d_in * d_out, projection.weight.data());
+        for_each_index(bias.size(), [&](std::size_t i) { projection.bias.data()[i] = bias[i]; });
         out = States(project(States(x).take<T>(std::array{one, rows, d_in}), projection),
                      {one, rows, d_out});
     });
@@ -89,10 +82,12 @@ void norm_rows(const Compute& compute, const NormSpec& norm, std::size_t width, 
             throw Error(ErrorKind::input, "model", "a parameter of a norm has ", count,
                         " elements; expected ", columns);
     }
-    if (is_dry_run()) return;
-    std::vector<double> weight = elements_of(norm.weight);
-    for (double& w : weight) w = (w + norm.weight_offset) * norm.weight_factor;
-    const std::vector<double> bias = elements_of(norm.bias);
+    std::vector<double> weight, bias;
+    numbers_of(x)([&](const auto*) {
+        weight = elements_of(norm.weight);
+        for (double& w : weight) w = (w + norm.weight_offset) * norm.weight_factor;
+        bias = elements_of(norm.bias);
+    });
     const std::size_t parts = std::max<std::size_t>(1, weight.size() / columns);
     const auto norm_run = [&]<class T>(std::size_t row, T* values) {
         const std::size_t part = row % parts * columns;

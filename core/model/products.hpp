@@ -52,9 +52,19 @@ void check_one_row(const NormSpec& norm, std::size_t width);
 /// x itself without a norm.
 States normed(const Compute& compute, const std::optional<NormSpec>& norm, States x);
 
-/// Calls work(first, last) for pieces of [0, count), on several threads if the work is large.
+/// Calls work(first, last) for pieces of [0, count), on several threads if the work is large; in a
+/// dry run for none.
 void for_rows(ThreadPool& pool, std::size_t count, std::size_t row_elements,
               FunctionRef<void(std::size_t first, std::size_t last)> work);
+
+/// Reads rows of `width` elements, from element `first` on, by for_rows.
+template <class T>
+void read_rows(ThreadPool& pool, const ParameterSource& from, std::size_t first, std::size_t rows,
+               std::size_t width, T* out) {
+    for_rows(pool, rows, width, [&](std::size_t row, std::size_t end) {
+        from.read(first + row * width, (end - row) * width, out + row * width);
+    });
+}
 
 /// Calls work(row, numbers...) for each row below `count`, with the numbers of these states, on
 /// several threads if the work is large.

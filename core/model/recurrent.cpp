@@ -44,13 +44,14 @@ States convolved(BlockRun& run, const ShortConvolution& part, const States& x) {
     if (run.cache != nullptr) run.cache->last_rows = {slice(all, 1, tokens, before)};
     run.compute.count(tokens, channels * taps);
     States out(x.dtype(), 1, tokens, channels);
-    if (is_dry_run()) return out;
-    std::vector<double> weight;
-    for (const Parameter& own : part.weights) {
-        const std::vector<double> values = elements_of(own);
-        weight.insert(weight.end(), values.begin(), values.end());
-    }
-    const std::vector<double> bias = elements_of(part.bias);
+    std::vector<double> weight, bias;
+    numbers_of(x)([&](const auto*) {
+        for (const Parameter& own : part.weights) {
+            const std::vector<double> values = elements_of(own);
+            weight.insert(weight.end(), values.begin(), values.end());
+        }
+        bias = elements_of(part.bias);
+    });
     const auto convolve_row = [&]<class T>(std::size_t t, const T* from, T* to) {
         from += t * channels;
         to += t * channels;

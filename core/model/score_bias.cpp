@@ -27,9 +27,10 @@ double to_bfloat16(double x) {
 
 void fill(std::monostate /*none*/, double /*scale*/, std::size_t /*past*/, Array<double>&) {}
 void fill(const Alibi& alibi, double scale, std::size_t /*past*/, Array<double>& bias) {
-    std::vector<double> terms(bias.shape(2));
     double* to = bias.data();
-    for (const double slope : alibi.slopes) {
+    for_each_index(alibi.slopes.size(), [&](std::size_t head) {
+        const double slope = alibi.slopes[head];
+        std::vector<double> terms(bias.shape(2));
         for (std::size_t k = 0; k < terms.size(); ++k) {
             const auto key = static_cast<double>(k);
             terms[k] = alibi.in_bfloat16
@@ -37,30 +38,33 @@ void fill(const Alibi& alibi, double scale, std::size_t /*past*/, Array<double>&
                            : slope * key;
         }
         for (std::size_t q = 0; q < bias.shape(1); ++q) to = std::ranges::copy(terms, to).out;
-    }
+    });
 }
 void fill(const BucketBias& of, double /*scale*/, std::size_t past, Array<double>& bias) {
     const std::size_t heads = bias.shape(0);
-    for (std::size_t q = 0; q < bias.shape(1); ++q)
+    for_each_index(bias.shape(1), [&](std::size_t q) {
         for (std::size_t k = 0; k < bias.shape(2); ++k) {
             const std::size_t bucket = of.buckets.of(past + q, k);
             for (std::size_t h = 0; h < heads; ++h) bias(h, q, k) = of.table[bucket * heads + h];
         }
+    });
 }
 void fill(const FixedBias& of, double /*scale*/, std::size_t /*past*/, Array<double>& bias) {
-    bias.fill(0);
-    std::copy_n(of.values.begin(), std::min(of.values.size(), bias.size()), bias.begin());
+    for_each_index(bias.size(), [&](std::size_t i) {
+        bias.data()[i] = i < of.values.size() ? of.values[i] : 0;
+    });
 }
 
 /// Gives each valid key the bias of the key at its number among the valid ones.
 void count_valid(const std::vector<bool>& valid, Array<double>& bias) {
     const std::size_t keys = valid.size();
-    for (std::size_t row = 0; row < bias.size(); row += keys) {
-        const std::vector<double> all(bias.data() + row, bias.data() + row + keys);
+    for_each_index(bias.size() / keys, [&](std::size_t i) {
+        double* const row = bias.data() + i * keys;
+        const std::vector<double> all(row, row + keys);
         std::size_t count = 0;
         for (std::size_t k = 0; k < keys; ++k)
-            if (valid[k]) bias.data()[row + k] = all[count++];
-    }
+            if (valid[k]) row[k] = all[count++];
+    });
 }
 
 /// -Infinity where a query does not attend to a key.
@@ -70,11 +74,10 @@ Array<double> bias_of_keys(const Compute& compute, const AttentionPart& part, co
     const std::size_t keys = value.rows(), group = part.heads / part.kv_heads;
     const States mapped = apply(compute, bias.map, merged(value));
     Array<double> out = Array<double>::from_shape({part.heads, tokens, keys});
-    if (is_dry_run()) return out;
     out.fill(never);
-    std::vector<double> row(keys);
-    for (std::size_t head = 0; head < part.heads; ++head) {
+    for_each_index(part.heads, [&](std::size_t head) {
         const std::size_t own = head / group;
+        std::vector<double> row(keys);
         for (std::size_t k = 0; k < keys; ++k)
             row[k] = std::exp(bias.factor[own] * softplus(mapped.at(k * part.kv_heads + own)));
         for (std::size_t t = 0; t < tokens; ++t) {
@@ -85,7 +88,7 @@ Array<double> bias_of_keys(const Compute& compute, const AttentionPart& part, co
             const std::span<const double> seen(row.data() + first, last + 1 - first);
             for (const std::size_t k : best(seen, bias.kept)) out(head, t, first + k) = seen[k];
         }
-    }
+    });
     return out;
 }
 
@@ -142,14 +145,14 @@ void gate_bias(const Compute& compute, const AttentionPart& part, const States& 
     const std::size_t tokens = x.rows(), heads = part.heads, keys = bias.shape(2);
     const States mapped = apply(compute, part.bias_gate->map,
                                 States(x).shaped(1, tokens * heads, x.columns() / heads));
-    for (std::size_t row = 0; row < (is_dry_run() ? 0 : tokens * heads); ++row) {
+    for_each_index(tokens * heads, [&](std::size_t row) {
         double sums[2] = {0, 0};
         for (std::size_t i = 0; i < 8; ++i) sums[i / 4] += mapped.at(row * 8 + i);
         const std::size_t t = row / heads, h = row % heads;
         const double gate =
             sigmoid(sums[0]) * (sigmoid(sums[1]) * part.bias_gate->constants[h] - 1) + 2;
         for (std::size_t k = 0; k < keys; ++k) bias(h, t, k) *= gate;
-    }
+    });
 }
 
 }  // namespace
@@ -161,11 +164,9 @@ Array<double> score_bias(BlockRun& run, const AttentionPart& part, const States&
     Array<double> bias;
     if (part.bias.index() != 0) {
         bias = Array<double>::from_shape({part.heads, tokens, kv_len});
-        if (!is_dry_run())
-            std::visit([&](const auto& of) { fill(of, part.scale, past, bias); }, part.bias);
+        std::visit([&](const auto& of) { fill(of, part.scale, past, bias); }, part.bias);
     }
-    if (part.bias_counts_valid && !run.valid_keys.empty() && !is_dry_run())
-        count_valid(run.valid_keys, bias);
+    if (part.bias_counts_valid && !run.valid_keys.empty()) count_valid(run.valid_keys, bias);
     if (part.key_bias) bias = bias_of_keys(run.compute, part, heads.value, past, tokens);
     if (part.content_bias)
         bias = bias_of_positions(run.compute, *part.content_bias, heads.query, heads.key);
@@ -195,8 +196,9 @@ Array<double> allowed_keys(const BlockRun& run, const AttentionPart& part,
         return !part.chunk || key < first || query < first ||
                (query - first) / *part.chunk == (key - first) / *part.chunk;
     };
-    for (std::size_t q = 0; q < (is_dry_run() ? 0 : q_len); ++q)
+    for_each_index(q_len, [&](std::size_t q) {
         for (std::size_t k = 0; k < kv_len; ++k) mask(q, k) = is_allowed(past + q, k) ? 1 : 0;
+    });
     return mask;
 }
 

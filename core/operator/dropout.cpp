@@ -13,7 +13,7 @@ Tensor4<T> dropout_mask(const Dropout& d, std::size_t first_query,
         mask.fill(d.p == 0 ? T{1} : T{0});
         return mask;
     }
-    if (is_dry_run()) return mask;
+    if (!d.generator) return mask;
     // PyTorch divides the mask of ones by 1 - p in the tensor's type.
     const double keep_probability = 1 - d.p;
     const T kept_value = T{1} / static_cast<T>(keep_probability);

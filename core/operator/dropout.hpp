@@ -15,11 +15,12 @@ namespace attn {
 struct Dropout {
     double p = 0;
     DropoutStream stream = DropoutStream::mt19937;
-    bool head_by_head = false;                  ///< each head draws separately, one after the other
-    std::size_t q_len = 0;                      ///< rows that are drawn, even if fewer are computed
-    std::optional<TorchGenerator> generator{};  ///< where the draws begin; set if p is not 0
-    std::size_t first_key = 0;                  ///< the column that the call's key 0 has
-    std::size_t kv_len = 0;  ///< columns that are drawn; 0: as many as the call has
+    bool head_by_head = false;  ///< each head draws separately, one after the other
+    std::size_t q_len = 0;      ///< rows that are drawn, even if fewer are computed
+    /// Where the draws begin. Absent if p is 0, and in a dry run, which draws nothing.
+    std::optional<TorchGenerator> generator{};
+    std::size_t first_key = 0;  ///< the column that the call's key 0 has
+    std::size_t kv_len = 0;     ///< columns that are drawn; 0: as many as the call has
 
     /// The columns that are drawn, given the keys of a call.
     std::size_t columns(std::size_t keys) const { return kv_len == 0 ? keys : kv_len; }

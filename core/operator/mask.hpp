@@ -134,7 +134,6 @@ public:
 
     template <class T>
     void round_to() {
-        if (is_dry_run()) return;
         for (double& value : values_) value = static_cast<double>(static_cast<T>(value));
     }
 

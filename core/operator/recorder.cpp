@@ -12,9 +12,11 @@ namespace {
 template <class T>
 void mean_over_heads(const Tensor4<T>& x, T* mean) {
     const std::size_t heads = x.shape(1), matrix = x.shape(2) * x.shape(3);
-    for (std::size_t b = 0; b < x.shape(0); ++b)
-        sum_over_rows(x.data() + b * heads * matrix, heads, matrix, mean + b * matrix);
-    for (std::size_t i = 0; i < x.shape(0) * matrix; ++i) mean[i] /= static_cast<T>(heads);
+    for_each_index(x.shape(0), [&](std::size_t b) {
+        T* const own = mean + b * matrix;
+        sum_over_rows(x.data() + b * heads * matrix, heads, matrix, own);
+        for (std::size_t i = 0; i < matrix; ++i) own[i] /= static_cast<T>(heads);
+    });
 }
 
 }  // namespace
@@ -48,7 +50,7 @@ void Recorder::record(ArrayId array, const Tensor4<T>& values) {
 template <class T>
 void Recorder::record_chosen(ArrayId array, const Tensor4<T>& values) {
     T* buffer = allocate<T>(array, values.shape());
-    if (buffer == nullptr || is_dry_run()) return;
+    if (buffer == nullptr) return;
     if (shown_.averages(array))
         mean_over_heads(values, buffer);
     else
@@ -59,7 +61,7 @@ template <class T>
 void Recorder::record(ArrayId array, const Tensor3<T>& values) {
     const std::array<std::size_t, 4> shape{values.shape(0), 1, values.shape(1), values.shape(2)};
     T* buffer = allocate<T>(array, shape);
-    if (buffer != nullptr && !is_dry_run()) std::copy(values.begin(), values.end(), buffer);
+    if (buffer != nullptr) std::copy(values.begin(), values.end(), buffer);
 }
 
 template float* Recorder::allocate(ArrayId, std::span<const std::size_t>);
@@ -125,7 +127,7 @@ void AllHeads<T>::record() {
     std::vector<std::size_t> shape = shape_;
     shape[1] = heads->size();
     T* const chosen = recorder_.allocate<T>(array_, shape);
-    if (!is_dry_run()) copy_picked(data_, {shape_, 1}, *heads, chosen);
+    copy_picked(data_, {shape_, 1}, *heads, chosen);
     all_ = {};
     data_ = nullptr;
 }

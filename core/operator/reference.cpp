@@ -38,10 +38,10 @@ Tensor4<T> matmul(const Tensor4<T>& a, const Tensor4<T>& b) {
     const std::size_t m = a.shape(2), k = a.shape(3), n = b.shape(3);
     const std::size_t group = a.shape(1) / b.shape(1);
     Tensor4<T> product = Tensor4<T>::from_shape({a.shape(0), a.shape(1), m, n});
-    if (is_dry_run()) return product;
-    for (std::size_t row = 0; row < a.shape(0) * a.shape(1) * m; ++row)
+    for_each_index(a.shape(0) * a.shape(1) * m, [&](std::size_t row) {
         multiply_row(a.data() + row * k, k, b.data() + row / m / group * k * n, n,
                      product.data() + row * n);
+    });
     return product;
 }
 
@@ -50,12 +50,13 @@ template <class T>
 Tensor4<T> transposed(const Tensor4<T>& x) {
     const std::size_t rows = x.shape(2), columns = x.shape(3);
     Tensor4<T> turned = Tensor4<T>::from_shape({x.shape(0), x.shape(1), columns, rows});
-    if (is_dry_run()) return turned;
-    for (std::size_t first = 0; first < x.size(); first += rows * columns)
+    for_each_index(x.shape(0) * x.shape(1), [&](std::size_t matrix) {
+        const T* from = x.data() + matrix * rows * columns;
+        T* const to = turned.data() + matrix * rows * columns;
         for (std::size_t row = 0; row < rows; ++row)
             for (std::size_t column = 0; column < columns; ++column)
-                turned.data()[first + column * rows + row] =
-                    x.data()[first + row * columns + column];
+                to[column * rows + row] = *from++;
+    });
     return turned;
 }
 
@@ -67,9 +68,8 @@ Tensor4<T> multiply_values(const Tensor4<T>& weights, const Tensor4<T>& mask,
     const std::size_t rows = weights.shape(2), keys = weights.shape(3), d_v = values.shape(3);
     const std::size_t group = weights.shape(1) / values.shape(1);
     Tensor4<T> context = Tensor4<T>::from_shape({weights.shape(0), weights.shape(1), rows, d_v});
-    if (is_dry_run()) return context;
     context.fill(T{0});
-    for (std::size_t row = 0; row < weights.shape(0) * weights.shape(1) * rows; ++row)
+    for_each_index(weights.shape(0) * weights.shape(1) * rows, [&](std::size_t row) {
         for (std::size_t k = 0; k < keys; ++k) {
             if (mask.data()[row * keys + k] == T{0}) continue;
             const T weight = weights.data()[row * keys + k];
@@ -77,6 +77,7 @@ Tensor4<T> multiply_values(const Tensor4<T>& weights, const Tensor4<T>& mask,
             for (std::size_t j = 0; j < d_v; ++j)
                 context.data()[row * d_v + j] += weight * value[j];
         }
+    });
     return context;
 }
 
@@ -84,28 +85,25 @@ Tensor4<T> multiply_values(const Tensor4<T>& weights, const Tensor4<T>& mask,
 template <class T>
 Tensor4<T> row_sums(const Tensor4<T>& x) {
     Tensor4<T> sums = Tensor4<T>::from_shape({x.shape(0), x.shape(1), x.shape(2), 1});
-    if (is_dry_run()) return sums;
-    for (std::size_t row = 0; row < sums.size(); ++row)
+    for_each_index(sums.size(), [&](std::size_t row) {
         sums.data()[row] = tensor_sum(x.data() + row * x.shape(3), x.shape(3));
+    });
     return sums;
 }
 
 /// Applies one step to every row of scores, in place.
 template <class T>
 void take_step(const StepUse& use, Tensor4<T>& scores, const AttentionCall<T>& call) {
-    if (is_dry_run()) return;
-    const std::size_t keys = scores.shape(3), d_k = call.query.shape(3);
-    T* row = scores.data();
-    for (std::size_t b = 0; b < scores.shape(0); ++b)
-        for (std::size_t h = 0; h < scores.shape(1); ++h)
-            for (std::size_t q = call.first_query; q < call.first_query + scores.shape(2);
-                 ++q, row += keys) {
-                const auto position = as_signed(q) + call.offset.of(b);
-                std::get<ApplyStep<T>>(use.step.apply)(
-                    std::span(row, keys),
-                    {call, call.scale, call.biases.data(), scores.shape(1), d_k, b, h, q, position},
-                    use.index);
-            }
+    const std::size_t heads = scores.shape(1), rows = scores.shape(2), keys = scores.shape(3),
+                      d_k = call.query.shape(3);
+    for_each_index(scores.shape(0) * heads * rows, [&](std::size_t row) {
+        const std::size_t b = row / rows / heads, h = row / rows % heads,
+                          q = call.first_query + row % rows;
+        const auto position = as_signed(q) + call.offset.of(b);
+        std::get<ApplyStep<T>>(use.step.apply)(
+            std::span(scores.data() + row * keys, keys),
+            {call, call.scale, call.biases.data(), heads, d_k, b, h, q, position}, use.index);
+    });
 }
 
 /// Applies every step, in place, and records the scores after each under its name, even if it is
@@ -140,12 +138,12 @@ bool allows(const AttentionCall<T>& call, std::size_t b, std::size_t h, std::siz
 template <class T, class Allows>
 Tensor4<T> mask_where(const AttentionCall<T>& call, const Tensor4<T>& scores, Allows allows) {
     Tensor4<T> mask = Tensor4<T>::from_shape(scores.shape());
-    if (is_dry_run()) return mask;
-    for (std::size_t b = 0; b < mask.shape(0); ++b)
-        for (std::size_t h = 0; h < mask.shape(1); ++h)
-            for (std::size_t q = 0; q < mask.shape(2); ++q)
-                for (std::size_t k = 0; k < mask.shape(3); ++k)
-                    mask(b, h, q, k) = allows(b, h, call.first_query + q, k) ? T{1} : T{0};
+    const std::size_t heads = mask.shape(1), rows = mask.shape(2), keys = mask.shape(3);
+    for_each_index(mask.shape(0) * heads * rows, [&](std::size_t row) {
+        const std::size_t b = row / rows / heads, h = row / rows % heads, q = row % rows;
+        for (std::size_t k = 0; k < keys; ++k)
+            mask.data()[row * keys + k] = allows(b, h, call.first_query + q, k) ? T{1} : T{0};
+    });
     return mask;
 }
 
@@ -198,18 +196,18 @@ Tensor4<T> renormalize(const Tensor4<T>& masked_weights, const Tensor4<T>& direc
 template <class T>
 void widen_logsumexp(const Tensor4<T>& scores, const Tensor4<T>& rounded, double* logsumexp) {
     constexpr double lowest = -std::numeric_limits<double>::infinity();
-    const std::size_t keys = scores.shape(3), rows = is_dry_run() ? 0 : rounded.size();
-    for (std::size_t row = 0; row < rows; ++row) {
+    const std::size_t keys = scores.shape(3);
+    for_each_index(rounded.size(), [&](std::size_t row) {
         const std::span score(scores.data() + row * keys, keys);
         logsumexp[row] = lowest;
-        if (std::all_of(score.begin(), score.end(), [](T x) { return x == T(lowest); })) continue;
+        if (std::all_of(score.begin(), score.end(), [&](T x) { return x == T(lowest); })) return;
         const auto shift = static_cast<double>(*std::max_element(score.begin(), score.end()));
         double sum = 0;
         for (const T x : score) sum += std::exp(static_cast<double>(x) - shift);
         logsumexp[row] = logsumexp_of(shift, sum);
         if (const T own = rounded.data()[row]; !std::isfinite(own) && logsumexp[row] != lowest)
             logsumexp[row] = static_cast<double>(own);
-    }
+    });
 }
 
 }  // namespace
@@ -225,9 +223,9 @@ Tensor4<T> attend_from_scores(const AttentionCall<T>& call, Tensor4<T> scores, R
     Tensor4<T> mask = mask_of(call, scores);
     recorder.record("mask", mask);
     const auto where_allowed = [&](Tensor4<T> values, T otherwise) {
-        const std::size_t count = is_dry_run() ? 0 : values.size();
-        for (std::size_t i = 0; i < count; ++i)
+        for_each_index(values.size(), [&](std::size_t i) {
             if (mask.data()[i] == T{0}) values.data()[i] = otherwise;
+        });
         return values;
     };
     keep_rules(call, scores, recorder);

@@ -158,16 +158,13 @@ void record_statistics(const AttentionCall<T>& call, const Tensor4<T>& scores,
     if (!arrays.any()) return;
     TopKeys top;
     top.reserve(1, arrays.top());
-    if (is_dry_run()) return;
     const std::size_t heads = scores.shape(1), queries = arrays.queries(), keys = arrays.keys();
     // The mask after the softmax divides by the sum of the keys' weights alone.
     const bool has_sink = !call.sink.empty() && call.mask_method == MaskMethod::neg_inf;
-    std::vector<double> mass(keys);
-    std::vector<T> most(keys);
-    for (std::size_t i = 0; i < scores.shape(0) * arrays.heads(); ++i) {
+    for_each_index(scores.shape(0) * arrays.heads(), [&](std::size_t i) {
         const std::size_t batch = i / arrays.heads(), head = arrays.head(i % arrays.heads());
-        std::fill(mass.begin(), mass.end(), 0.0);
-        std::fill(most.begin(), most.end(), T{0});
+        std::vector<double> mass(keys);
+        std::vector<T> most(keys);
         for (std::size_t q = 0; q < queries; ++q) {
             const std::size_t first = ((batch * heads + head) * queries + q) * keys;
             const std::int64_t position = as_signed(call.first_query + q) + call.offset.of(batch);
@@ -182,7 +179,7 @@ void record_statistics(const AttentionCall<T>& call, const Tensor4<T>& scores,
             }
         }
         arrays.set_keys(i, mass, most);
-    }
+    });
 }
 
 template class StatisticArrays<float>;

@@ -25,8 +25,7 @@ Softmax<T> softmax(const Tensor4<T>& scores, const Tensor4<T>& mask,
         exp_sinks.data()[row] = exp_sink;
         totals.data()[row] = total;
     };
-    const std::size_t count = is_dry_run() ? 0 : logsumexp.size();
-    for (std::size_t row = 0; row < count; ++row) {
+    for_each_index(logsumexp.size(), [&](std::size_t row) {
         const T* score = scores.data() + row * keys;
         const T* allowed = mask.data() + row * keys;
         T* weight = weights.data() + row * keys;
@@ -36,7 +35,7 @@ Softmax<T> softmax(const Tensor4<T>& scores, const Tensor4<T>& mask,
             std::fill_n(weight, keys, T{0});
             logsumexp.data()[row] = has_sink ? sink_logit : -std::numeric_limits<T>::infinity();
             note(row, sink_logit, has_sink ? T{1} : T{0}, has_sink ? T{1} : T{0});
-            continue;
+            return;
         }
         T shift = *std::max_element(score, score + keys);
         if (has_sink) shift = std::max(shift, sink_logit);
@@ -48,7 +47,7 @@ Softmax<T> softmax(const Tensor4<T>& scores, const Tensor4<T>& mask,
         const T reciprocal = T{1} / total;
         for (std::size_t k = 0; k < keys; ++k) weight[k] *= reciprocal;
         logsumexp.data()[row] = shift + std::log(total);
-    }
+    });
     if (notes) {
         recorder->record("row_max", shifts);
         recorder->record("exp_scores", powers);

@@ -156,12 +156,12 @@ void project(const Backend& backend, const Tensor3<T>& x,
     for (const ProjectionTo<T>& to : projections) {
         const Tensor3<T> result = project(x, to.projection);
         const std::size_t width = result.shape(2) / to.heads;
-        if (is_dry_run()) continue;
         const T* from = result.data();
-        for (std::size_t b = 0; b < result.shape(0); ++b)
-            for (std::size_t row = 0; row < result.shape(1); ++row)
-                for (std::size_t h = 0; h < to.heads; ++h, from += width)
-                    std::copy_n(from, width, to.result.at(b, h, row));
+        for_each_index(result.shape(0) * result.shape(1), [&](std::size_t row) {
+            for (std::size_t h = 0; h < to.heads; ++h, from += width)
+                std::copy_n(from, width,
+                            to.result.at(row / result.shape(1), h, row % result.shape(1)));
+        });
     }
 }
 

@@ -57,11 +57,10 @@ HeadRows<T> rows_of_heads(T* data, const std::array<std::size_t, 4>& shape) {
 
 template <class T>
 void copy_heads(const T* from, const std::array<std::size_t, 4>& shape, const HeadRows<T>& to) {
-    if (is_dry_run()) return;
-    for (std::size_t b = 0; b < shape[0]; ++b)
-        for (std::size_t h = 0; h < shape[1]; ++h)
-            for (std::size_t row = 0; row < shape[2]; ++row, from += shape[3])
-                std::copy_n(from, shape[3], to.at(b, h, row));
+    for_each_index(shape[0] * shape[1], [&](std::size_t i) {
+        for (std::size_t row = 0; row < shape[2]; ++row, from += shape[3])
+            std::copy_n(from, shape[3], to.at(i / shape[1], i % shape[1], row));
+    });
 }
 
 /// The values of the setting `kernel`: auto, then every backend's name; empty after the last.

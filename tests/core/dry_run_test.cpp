@@ -1,11 +1,14 @@
 // The memory of a dry run is that of the computation, to the byte.
 #include <doctest/doctest.h>
 
+#include <atomic>
 #include <map>
 #include <memory>
+#include <numeric>
 #include <string>
 
 #include "core/base/error.hpp"
+#include "core/base/layout.hpp"
 #include "core/base/memory.hpp"
 #include "core/kernels/dispatch.hpp"
 #include "core/layer/layer.hpp"
@@ -58,6 +61,12 @@ Question drawn_question(std::uint32_t seed) {
         for (const std::string& name : test::arrays_of(layer, std::string(s.kernel)))
             if (dice.one_in(3)) s.emit.push_back(name);
     return question;
+}
+
+Array<double> ones(const std::vector<std::size_t>& shape) {
+    Array<double> x = Array<double>::from_shape(shape);
+    x.fill(1);
+    return x;
 }
 
 double bytes_of_given(const Operands& operands) {
@@ -158,6 +167,39 @@ TEST_CASE("dry run: it counts what streams hold, and two pieces of each") {
         REQUIRE(plan.streams);
         check(question, plan);
     }
+}
+
+TEST_CASE("dry run: arrays are copied, filled and looped over without memory") {
+    const Array<double> given = ones({2, 3, 4});
+    for (const MemoryMeter::Run run : {MemoryMeter::Run::real, MemoryMeter::Run::dry})
+        for (const std::size_t threads : {1U, 3U}) {
+            CAPTURE(threads);
+            ThreadPool pool(threads);
+            const MemoryMeter meter(run);
+            const std::size_t loops = run == MemoryMeter::Run::dry ? 0 : 1;
+            std::atomic<std::size_t> called = 0;
+            const auto call = [&](auto...) { ++called; };
+            for_each_index(5, call);
+            pool.run(5, call);
+            pool.run(1, call);
+            share(&pool, 5, call);
+            share(nullptr, 5, call);
+            run_in_slots(pool, 5, call);
+            CHECK(called == 26 * loops);
+
+            Array<double> x = given;
+            CHECK(meter.bytes() == 24 * 8);
+            x.fill(2);
+            put(x, 1, 2, sliced(x, 1, 0, 1));
+            const Array<float> both(joined(0, x, picked(given, 0, {1, 0, 1})));
+            Tensor4<float> swapped = Tensor4<float>::from_shape({5, 4, 3, 1});
+            copy_swapped(both.data(), {5, 3, 4, 1}, swapped.data());
+            CHECK(meter.bytes() == 24 * 8 + 60 * 4 + 60 * 4);
+            CHECK(both.size() == 60);
+            CHECK(std::accumulate(both.begin(), both.end(), 0.0) ==
+                  static_cast<double>((24 * 2 + 36) * loops));
+            CHECK(std::ranges::count(swapped, 2.0F) == static_cast<std::ptrdiff_t>(24 * loops));
+        }
 }
 
 }  // namespace dry_run_test
