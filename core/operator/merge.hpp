@@ -3,6 +3,7 @@
 
 #include <cmath>
 
+#include "core/base/number_type.hpp"
 #include "core/operator/attention.hpp"
 
 namespace attn {
