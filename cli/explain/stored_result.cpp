@@ -78,12 +78,12 @@ std::vector<NamedArray> read_arrays(const StoredResult& stored, const ArraySet& 
     for (const io::ArrayView& viewed : stored.view.arrays()) {
         const auto id = array_of(viewed, stored.part);
         if (!id || id->row().is_operand() || !wanted.has(*id)) continue;
-        const Array<double> numbers = stored.view.read(viewed, workers).values;
+        Array<double> numbers = stored.view.read(viewed, workers).values;
         check_shape(stored.plan, *id, {numbers.shape().begin(), numbers.shape().end()},
                     stored.view.location());
-        for_dtype(stored.plan.config.dtype, [&]<class T>(T) {
+        as_reals(std::move(numbers), stored.plan.config.dtype).visit([&](auto& values) {
             arrays.push_back(
-                {std::string(id->row().name), Array<T>(numbers), stored.plan.axes_of(*id)});
+                {std::string(id->row().name), std::move(values), stored.plan.axes_of(*id)});
         });
     }
     return arrays;
@@ -135,9 +135,9 @@ void require_near(const NamedArray& stored, const NamedArray& computed, double d
 }
 
 /// The reference on scores after the masks, as far as they are stored: the rules that mask keys,
-/// and the steps of the softmax.
+/// and the steps of the softmax. `zeros` is (batch, heads, 1, kv_len).
 template <class T>
-std::vector<NamedArray> steps_of(const Plan& plan, const NamedArray* scores) {
+std::vector<NamedArray> steps_of(const Plan& plan, const NamedArray* scores, Array<T>& zeros) {
     AttentionCall<T> call;
     call.mask = settings_mask(plan);
     call.sink = plan.config.sink;
@@ -145,15 +145,12 @@ std::vector<NamedArray> steps_of(const Plan& plan, const NamedArray* scores) {
     call.offset = plan.offset;
     call.query = Tensor4<T>::from_shape({plan.batch, plan.heads, std::size_t{0}, plan.d_k});
     call.value = Tensor4<T>::from_shape({plan.batch, plan.kv_heads, plan.kv_len, std::size_t{0}});
-    const std::vector<std::size_t> shape{plan.batch, plan.heads, 1, plan.kv_len};
     if (scores != nullptr) {
         const auto& stored = std::get<Array<T>>(scores->values);
-        Array<double> added = Array<double>::from_shape(shape);
+        Array<double> added = Array<double>::from_shape(zeros.shape());
         std::ranges::copy(stored, added.begin());
         call.biases.emplace_back(std::move(added), 0);
     }
-    Tensor4<T> zeros =
-        Tensor4<T>::from_shape({plan.batch, plan.heads, std::size_t{1}, plan.kv_len});
     zeros.fill(T{0});
     const ArraySet of_scores{"row_max",   "exp_scores",          "exp_sink",
                              "logsumexp", "softmax_denominator", "weights_before_dropout"};
@@ -164,7 +161,8 @@ std::vector<NamedArray> steps_of(const Plan& plan, const NamedArray* scores) {
         return plan.has(array) && (is_rule || is_step);
     });
     Recorder recorder(wanted, plan.shown);
-    attend_from_scores(call, std::move(zeros), recorder);
+    attend_from_scores(call, Tensor4<T>(std::move(zeros), {plan.batch, plan.heads, 1, plan.kv_len}),
+                       recorder);
     return recorder.take();
 }
 
@@ -181,8 +179,9 @@ void add_steps(ExplanationSource& source, const StoredResult& stored) {
     };
     const bool is_softmax = !is_rounded(stored) && plan.config.mask_method == MaskMethod::neg_inf;
     const NamedArray* scores = is_softmax ? array_named("biased_scores", arrays) : nullptr;
+    RealArray zeros = reals_of_shape({plan.batch, plan.heads, 1, plan.kv_len}, plan.config.dtype);
     std::vector<NamedArray> steps =
-        for_dtype(plan.config.dtype, [&]<class T>(T) { return steps_of<T>(plan, scores); });
+        zeros.visit([&](auto& own) { return steps_of(plan, scores, own); });
     const std::vector<std::string> additive = additive_masks(plan.operands);
     source.has_unknown_mask = array_named("mask", arrays) == nullptr && scores == nullptr &&
                               (has_boolean_mask(plan.operands.is_boolean) || !additive.empty());

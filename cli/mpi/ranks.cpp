@@ -155,16 +155,16 @@ FileLayout layout_of(const Question& question, const Plan& plan, ThreadPool& wor
     Result result;
     FileLayout layout;
     std::uint64_t elements = 0;
-    for_dtype(plan.config.dtype, [&]<class T>(T) {
-        plan.emit.for_each([&](ArrayId id) {
-            // A stream without rows: writers write what comes before the elements. Arrays of one
-            // type follow in order.
-            NamedArray array{std::string(id.row().name), {}, plan.axes_of(id)};
-            array.stream = RowStream<T>{plan.shape_of(id), [] { return Array<T>(); }};
-            result.arrays.push_back(std::move(array));
-            layout.offsets[id.index] = elements * sizeof(T);
-            elements += plan.numbers<std::uint64_t>(id);
+    plan.emit.for_each([&](ArrayId id) {
+        // A stream without rows: writers write what comes before the elements. Arrays of one type
+        // follow in order.
+        NamedArray array{std::string(id.row().name), {}, plan.axes_of(id)};
+        as_reals({}, plan.config.dtype).visit([&]<class T>(const Array<T>& nothing) {
+            array.stream = RowStream<T>{plan.shape_of(id), [nothing] { return nothing; }};
         });
+        result.arrays.push_back(std::move(array));
+        layout.offsets[id.index] = elements * row_of(plan.config.dtype).size;
+        elements += plan.numbers<std::uint64_t>(id);
     });
     const io::Report report = make_report(question.request, plan, std::move(result), workers);
     io::TextOutput header;
@@ -226,33 +226,27 @@ void write_divided(const std::string& path, const FileLayout& layout, const Comm
 template <class T>
 class DividedMode {
 public:
-    DividedMode(OpenQuestion& open, const Share& share, const Communicator& world, ThreadPool& pool)
-        : open_(open), share_(share), part_(plan_of_share(open.plan, share)), world_(world),
-          pool_(pool) {}
+    DividedMode(OpenQuestion& open, const Share& share, const Plan& part, LayerParts<T>& parts,
+                const Communicator& world, ThreadPool& pool)
+        : open_(open), share_(share), part_(part), parts_(parts), world_(world), pool_(pool) {}
 
-    void run() {
+    void run(const FileLayout& layout) {
         const Communicator ring = world_.split(share_.ring);
-        const std::size_t neighbours = world_.on_this_machine();
-        FileLayout layout;
-        LayerParts<T> parts;
         OwnRows<T> own;
         world_.together([&] {
             at_locations(request(), [&] {
-                layout = layout_of(open_.question, open_.plan, pool_);
-                require_memory_of_share(part_, share_, neighbours);
-                parts = take_parts<T>(part_, open_.question.operands);
                 own = read_own_rows(part_, share_, open_.rows, open_.question.operands,
-                                    parts.weights.get(), pool_);
+                                    parts_.weights.get(), pool_);
             });
         });
         std::array<std::size_t, 2> first_rows{};
         for (std::size_t i = 0; i < first_rows.size(); ++i)
             first_rows[i] = own.queries[i].first - open_.plan.first_query;
         std::array<RingResult<T>, 2> results =
-            attend_in_ring(part_, parts.call, std::move(own), ring, world_, pool_);
+            attend_in_ring(part_, parts_.call, std::move(own), ring, world_, pool_);
         write_divided(request().output, layout, world_, [&](auto write) {
             for (std::size_t i = 0; i < results.size(); ++i)
-                write_chunk(std::move(results[i]), first_rows[i], parts.weights.get(), write);
+                write_chunk(std::move(results[i]), first_rows[i], write);
         });
     }
 
@@ -260,8 +254,7 @@ private:
     const Request& request() const { return open_.question.request; }
 
     template <class Write>
-    void write_chunk(RingResult<T> result, std::size_t first_row, const LayerWeights<T>* weights,
-                     const Write& write) const {
+    void write_chunk(RingResult<T> result, std::size_t first_row, const Write& write) const {
         const ArraySet& emit = open_.plan.emit;
         const auto write_heads = [&](ArrayId array, const Tensor4<T>& values) {
             if (emit.has(array))
@@ -273,9 +266,9 @@ private:
         if (part_.shown.separate_heads) return write_heads("context_vectors", result.context);
         Tensor4<T> context = merge_heads(result.context);
         Recorder nothing({}, part_.shown);
-        if (weights != nullptr && weights->out)
-            context =
-                Stages<T>{part_, pool_, nothing}.project_out(*weights->out, std::move(context));
+        if (parts_.weights != nullptr && parts_.weights->out)
+            context = Stages<T>{part_, pool_, nothing}.project_out(*parts_.weights->out,
+                                                                   std::move(context));
         write(written("context_vectors", context, first_row, 1));
     }
 
@@ -297,7 +290,8 @@ private:
 
     OpenQuestion& open_;
     const Share& share_;
-    Plan part_;
+    const Plan& part_;  ///< of the share
+    LayerParts<T>& parts_;
     const Communicator& world_;
     ThreadPool& pool_;
 };
@@ -319,8 +313,19 @@ void run_divided(const Args& args, const Communicator& world) {
         if (world.rank() == 0) show_notes(notes);
     });
     const Share share = share_of(open->plan, world.rank(), world.size());
-    for_dtype(open->plan.config.dtype,
-              [&]<class T>(T) { DividedMode<T>(*open, share, world, pool).run(); });
+    const Plan part = plan_of_share(open->plan, share);
+    const std::size_t neighbours = world.on_this_machine();
+    FileLayout layout;
+    AnyLayerParts parts;
+    world.together([&] {
+        at_locations(open->question.request, [&] {
+            layout = layout_of(open->question, open->plan, pool);
+            require_memory_of_share(part, share, neighbours);
+            parts = take_parts(part, open->question.operands);
+        });
+    });
+    std::visit([&](auto& own) { DividedMode(*open, share, part, own, world, pool).run(layout); },
+               parts);
     if (world.rank() == 0) show_notes(open->question.notes);
 }
 

@@ -179,7 +179,7 @@ public:
     RingResult<T> finish(const std::vector<double>& sink) {
         RingResult<T> result{Tensor4<T>::from_shape(shape_),
                              Tensor4<T>::from_shape({shape_[0], shape_[1], shape_[2], 1})};
-        rows_.add_sinks<T>(sink, shape_[1], shape_[2]);
+        rows_.add_sinks(sink, dtype_of<T>, shape_[1], shape_[2]);
         for (std::size_t row = 0; row < result.logsumexp.size(); ++row)
             result.logsumexp.data()[row] = static_cast<T>(
                 rows_.finish(row, result.context.data() + row * shape_[3]).logsumexp());

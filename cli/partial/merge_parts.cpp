@@ -148,8 +148,7 @@ void merge_parts(const std::vector<io::InputFile>& files, const Args& args) {
     MergedRows rows = join_parts(parts, plan);
 
     if (missing.empty()) {
-        for_dtype(plan.config.dtype,
-                  [&]<class T>(T) { rows.add_sinks<T>(plan.config.sink, plan.heads, plan.rows); });
+        rows.add_sinks(plan.config.sink, plan.config.dtype, plan.heads, plan.rows);
         plan_output(request);
         request.settings = plan.config;
         Result result =

@@ -162,18 +162,18 @@ void write_part(const std::string& path, PartFile file, ThreadPool& workers) {
     io::write_file(path, [&](io::Output& to) { format.write(to, report, {}); });
 }
 
-std::string digest_of(const Operands& operands, const OperandRows& rows, NumberType dtype) {
+std::string digest_of(const Operands& operands, const OperandRows& rows) {
     Digest digest;
     for (const OperandRow& operand : operand_rows) {
         const RealArray& reals = operands[operand];
         digest.add(reals.dimension());
         if (reals.dimension() == 0) continue;
-        if (const RowsInFile* const file = file_of(rows, operand))
-            for_dtype(dtype, [&]<class T>(T) { add_array_in_file<T>(digest, file->array); });
-        else if (reals.holds<float>())
-            add_array(digest, reals.in<float>());
-        else
-            add_array(digest, reals.in<double>());
+        reals.visit([&]<class T>(const Array<T>& array) {
+            if (const RowsInFile* const file = file_of(rows, operand))
+                add_array_in_file<T>(digest, file->array);
+            else
+                add_array(digest, array);
+        });
     }
     add_norm(digest, operands.norm);
     if (operands.weights)
@@ -200,12 +200,11 @@ void read_range(Operands& operands, const OperandRows& rows, const KeyRange& ran
         for (std::size_t i = 0; i + 2 < shape.size(); ++i) matrices *= shape[i];
         const std::size_t count = range.end - range.first;
         shape[shape.size() - 2] = count;
-        for_dtype(dtype, [&]<class T>(T) {
-            Array<T> read = Array<T>::from_shape(shape);
-            T* to = read.data();
+        operands[operand] = reals_of_shape(shape, dtype);
+        operands[operand].visit([&](auto& read) {
+            auto* to = read.data();
             for (std::size_t matrix = 0; matrix < matrices; ++matrix)
                 to = read_rows(*file, matrix, range.first, count, to, pool);
-            operands[operand] = std::move(read);
         });
     }
 }

@@ -55,8 +55,8 @@ const io::OutputFormat& format_of_part(const std::string& path);
 void write_part(const std::string& path, PartFile file, ThreadPool& workers);
 
 /// A digest of all operands, given parameters included, which tells parts of different questions
-/// apart. Those in `rows` are read from their files piece by piece, in `dtype`.
-std::string digest_of(const Operands& operands, const OperandRows& rows, NumberType dtype);
+/// apart. Those in `rows` are read from their files piece by piece.
+std::string digest_of(const Operands& operands, const OperandRows& rows);
 
 /// The shapes of the operands once those in `rows` have the keys of `range` alone.
 OperandShapes shapes_of_range(OperandShapes shapes, const OperandRows& rows, const KeyRange& range);

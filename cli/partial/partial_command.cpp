@@ -88,7 +88,7 @@ int run_partial(const Args& args) {
     plan.operands = shapes_of_range(std::move(plan.operands), rows, plan.new_keys());
     show_notes(check_part_size(question.request, plan));
     PlannedQuestion planned = with_cost(std::move(question), std::move(plan));
-    file.question["digest"] = digest_of(planned.question.operands, rows, planned.plan.config.dtype);
+    file.question["digest"] = digest_of(planned.question.operands, rows);
     file.part = at_locations(planned.question.request, [&] {
         Operands& operands = planned.question.operands;
         read_range(operands, rows, planned.plan.new_keys(), planned.plan.config.dtype, pool);

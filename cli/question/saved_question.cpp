@@ -77,9 +77,8 @@ RealArray read_saved(const Input& input, const std::string& name, NumberType dty
     return as_reals(document.read_array(*document.find(name), rules, nullptr).values, dtype);
 }
 
-/// The parameters of one projection, in the layout of the result.
-template <class T>
-Projection<T> read_projection(const Input& input, const std::string& name) {
+/// Of the parameters of one projection, in the layout of the result.
+ProjectionShape shape_of_projection(const Input& input, const std::string& name) {
     const json operands = member(*input.layout, "operands"),
                axes = member(member(*input.layout, "axes"), "W_" + name);
     const std::string location = input.file.location;
@@ -89,22 +88,8 @@ Projection<T> read_projection(const Input& input, const std::string& name) {
     if (shape.size() != 3 || numbers < 1 || numbers >= 0x1p53)
         fail_in_result(location, "its layout has no shape of W_" + name +
                                      "; expected \"operands\" with (groups, d_out, d_in)");
-    Projection<T> p;
-    p.in_out = axes.is_array() && !axes.empty() && axes.back() == "d_out";
-    const auto read = [&](const std::string& array, std::size_t size) {
-        RealArray reals = read_saved(input, array, dtype_of<T>);
-        Array<T> values = reals.template take<T>();
-        if (values.size() != size)
-            fail_in_result(input.file.location, array, " has ", values.size(),
-                           " numbers; expected ", size, ", as its layout makes it");
-        return values;
-    };
-    const std::size_t groups = shape[0], d_out = shape[1], d_in = shape[2];
-    p.weight = {read("W_" + name, groups * d_out * d_in),
-                {groups, p.in_out ? d_in : d_out, p.in_out ? d_out : d_in}};
-    if (operands.contains("b_" + name))
-        p.bias = {read("b_" + name, groups * d_out), {groups, d_out}};
-    return p;
+    return {shape[0], shape[2], shape[1], operands.contains("b_" + name),
+            axes.is_array() && !axes.empty() && axes.back() == "d_out"};
 }
 
 }  // namespace
@@ -285,17 +270,18 @@ void take_question(Request& request, Input& input) {
 }
 
 AnyLayerWeights SavedLayer::read_weights(const Request& request) const {
-    return for_dtype(request.settings.dtype, [&]<class T>(T) -> AnyLayerWeights {
-        LayerWeights<T> weights{read_projection<T>(input_, "query"),
-                                read_projection<T>(input_, "key"),
-                                read_projection<T>(input_, "value"),
-                                {},
-                                {},
-                                {}};
-        if (member(*input_.layout, "operands").contains("W_out"))
-            weights.out = read_projection<T>(input_, "out");
-        return std::make_shared<const LayerWeights<T>>(std::move(weights));
-    });
+    WeightShapes shapes{shape_of_projection(input_, "query"), shape_of_projection(input_, "key"),
+                        shape_of_projection(input_, "value"), std::nullopt, false};
+    if (member(*input_.layout, "operands").contains("W_out"))
+        shapes.out = shape_of_projection(input_, "out");
+    return read_layer_weights(
+        shapes, request.settings.dtype, [&](const std::string& name, std::size_t size) {
+            RealArray values = read_saved(input_, name, request.settings.dtype);
+            if (values.size() != size)
+                fail_in_result(input_.file.location, name, " has ", values.size(),
+                               " numbers; expected ", size, ", as its layout makes it");
+            return values;
+        });
 }
 
 Array<double> SavedLayer::embed_token_ids(const Request& request, std::size_t) const {

@@ -220,8 +220,8 @@ io::InputFile IndexedResults::result_of(io::InputFile line) {
     }
     for (const json& array : listed) {
         const auto text = [&](const char* key) {
-            const json found = io::member(array, key);
-            return found.is_string() ? found.get<std::string>() : std::string();
+            const json value = io::member(array, key);
+            return value.is_string() ? value.get<std::string>() : std::string();
         };
         const std::string entry = text("entry");
         const io::StoredArray* const stored = part.arrays ? part.arrays->find(entry) : nullptr;

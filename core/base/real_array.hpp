@@ -18,17 +18,28 @@ public:
     // NOLINTNEXTLINE(google-explicit-constructor)
     RealArray(Array<double> numbers) : numbers_(std::move(numbers)) {}
 
+    /// use(the Array of its type): where code for one type begins.
+    template <class Use>
+    decltype(auto) visit(const Use& use) const {
+        return std::visit(use, numbers_);
+    }
+    template <class Use>
+    decltype(auto) visit(const Use& use) {
+        return std::visit(use, numbers_);
+    }
+
     const std::vector<std::size_t>& shape() const {
-        return std::visit(
-            [](const auto& x) -> const auto& { return x.shape(); }, numbers_);
+        return visit([](const auto& x) -> const auto& { return x.shape(); });
     }
     std::size_t shape(std::size_t axis) const { return shape()[axis]; }
     std::size_t dimension() const { return shape().size(); }
+    std::size_t size() const {
+        return visit([](const auto& x) { return x.size(); });
+    }
 
     double bytes() const {
-        return std::visit(
-            []<class T>(const Array<T>& x) { return sizeof(T) * static_cast<double>(x.size()); },
-            numbers_);
+        return visit(
+            []<class T>(const Array<T>& x) { return sizeof(T) * static_cast<double>(x.size()); });
     }
 
     /// Whether the elements are of this type.
@@ -52,7 +63,7 @@ public:
     template <class T>
     Array<T> take() {
         RealArray taken = std::exchange(*this, {});
-        return std::visit([](auto& x) { return Array<T>(std::move(x)); }, taken.numbers_);
+        return taken.visit([](auto& x) { return Array<T>(std::move(x)); });
     }
 
 private:

@@ -153,6 +153,16 @@ AttentionCall<T> make_call(const Stages<T>& stages, Operands& operands, LayerPar
     return whole;
 }
 
+template <class T>
+LayerParts<T> take_parts(const Plan& plan, Operands& operands) {
+    LayerParts<T> parts;
+    std::optional<TorchGenerator> generator = generator_of(plan);
+    parts.weights = weights_of<T>(plan, operands, generator);
+    add_rules(parts.call, plan, operands);
+    parts.call.dropout = dropout_of(plan, generator);
+    return parts;
+}
+
 /// The matrix (d_out, d_in) of one projection, however it is stored.
 template <class T>
 Array<T> out_in(const Projection<T>& p) {
@@ -226,18 +236,10 @@ Mask mask_of(const Plan& plan, const Operands& operands) {
     return std::move(all.rules);
 }
 
-template <class T>
-LayerParts<T> take_parts(const Plan& plan, Operands& operands) {
-    LayerParts<T> parts;
-    std::optional<TorchGenerator> generator = generator_of(plan);
-    parts.weights = weights_of<T>(plan, operands, generator);
-    add_rules(parts.call, plan, operands);
-    parts.call.dropout = dropout_of(plan, generator);
-    return parts;
+AnyLayerParts take_parts(const Plan& plan, Operands& operands) {
+    return for_dtype(plan.config.dtype,
+                     [&]<class T>(T) -> AnyLayerParts { return take_parts<T>(plan, operands); });
 }
-
-template LayerParts<float> take_parts(const Plan&, Operands&);
-template LayerParts<double> take_parts(const Plan&, Operands&);
 
 Result compute(const Plan& plan, Operands&& operands, ThreadPool& pool) {
     Operands used = std::move(operands);  // each tensor is freed after its last use

@@ -22,9 +22,11 @@ struct LayerParts {
     AttentionCall<T> call;                           ///< masks, score steps, sinks and dropout
 };
 
+/// In the dtype of the plan.
+using AnyLayerParts = std::variant<LayerParts<float>, LayerParts<double>>;
+
 /// Draws or takes the weights, and takes the masks of `operands`.
-template <class T>
-LayerParts<T> take_parts(const Plan& plan, Operands& operands);
+AnyLayerParts take_parts(const Plan& plan, Operands& operands);
 
 /// Attention over some keys of a question, without its sinks.
 struct KeyPart {

@@ -113,6 +113,32 @@ OperandShapes shapes_of(const Operands& operands) {
     return shapes;
 }
 
+AnyLayerWeights read_layer_weights(
+    const WeightShapes& shapes, NumberType dtype,
+    FunctionRef<RealArray(const std::string& name, std::size_t size)> read) {
+    return for_dtype(dtype, [&]<class T>(T) -> AnyLayerWeights {
+        const auto projection = [&](const ProjectionShape& s, const std::string& name) {
+            const std::array weight{s.groups, s.in_out ? s.d_in : s.d_out,
+                                    s.in_out ? s.d_out : s.d_in};
+            Projection<T> p;
+            p.in_out = s.in_out;
+            p.weight = {read("W_" + name, s.groups * s.d_out * s.d_in).template take<T>(), weight};
+            if (s.has_bias)
+                p.bias = {read("b_" + name, s.groups * s.d_out).template take<T>(),
+                          {s.groups, s.d_out}};
+            return p;
+        };
+        LayerWeights<T> weights{projection(shapes.query, "query"),
+                                projection(shapes.key, "key"),
+                                projection(shapes.value, "value"),
+                                {},
+                                {},
+                                {}};
+        if (shapes.out) weights.out = projection(*shapes.out, "out");
+        return std::make_shared<const LayerWeights<T>>(std::move(weights));
+    });
+}
+
 Operands allocate_operands(const OperandShapes& shapes, NumberType dtype) {
     Operands operands;
     for_dtype(dtype, [&]<class T>(T) {

@@ -6,6 +6,7 @@
 #include <optional>
 #include <vector>
 
+#include "core/base/function_ref.hpp"
 #include "core/base/real_array.hpp"
 #include "core/base/tensor.hpp"
 #include "core/layer/norm.hpp"
@@ -53,6 +54,12 @@ struct OperandNumbers {
 /// absent. The plan is that of the operands.
 std::optional<OperandNumbers> numbers_of_operand(const Plan& plan, const Operands& operands,
                                                  OperandId operand);
+
+/// Parameters of these shapes, their elements from read("W_query", size), read("b_query", size) and
+/// so on: `size` numbers.
+AnyLayerWeights read_layer_weights(
+    const WeightShapes& shapes, NumberType dtype,
+    FunctionRef<RealArray(const std::string& name, std::size_t size)> read);
 
 /// Operands of these shapes for a dry run, in `dtype`: their elements are not set, and they have no
 /// token ids.

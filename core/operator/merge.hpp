@@ -3,6 +3,7 @@
 
 #include <cmath>
 
+#include "core/base/number_type.hpp"
 #include "core/operator/attention.hpp"
 
 namespace attn {
@@ -93,13 +94,13 @@ public:
         for (std::size_t c = 0; c < d_v_; ++c) to[c] += weight * static_cast<double>(context[c]);
     }
 
-    /// Adds sinks, one for all heads or one each, to the denominators alone, rounded to T as in one
-    /// computation. Rows are (batch, heads, queries); without sinks nothing changes.
-    template <class T>
-    void add_sinks(const std::vector<double>& sink, std::size_t heads, std::size_t queries) {
+    /// Adds sinks, one for all heads or one each, to the denominators alone, rounded to the dtype
+    /// as in one computation. Rows are (batch, heads, queries); without sinks nothing changes.
+    void add_sinks(const std::vector<double>& sink, NumberType dtype, std::size_t heads,
+                   std::size_t queries) {
         if (sink.empty()) return;
         for (std::size_t row = 0; row < sums_.size(); ++row)
-            raise_shift(row, static_cast<T>(sink_of(sink, row / queries % heads)));
+            raise_shift(row, row_of(dtype).round(sink_of(sink, row / queries % heads)));
     }
 
     /// Writes the context, d_v elements, which is 0 without any key; returns the row's sum.

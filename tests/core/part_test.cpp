@@ -73,7 +73,7 @@ Answer<T> joined(const Backend& backend, const AttentionCall<T>& call,
     Answer<T> answer;
     answer.context = std::move(context);
     answer.logsumexp = Tensor4<T>::from_shape({batch, heads, queries, 1});
-    merged.add_sinks<T>(call.sink, heads, queries);
+    merged.add_sinks(call.sink, dtype_of<T>, heads, queries);
     for (std::size_t row = 0; row < rows; ++row)
         answer.logsumexp.data()[row] =
             static_cast<T>(merged.finish(row, answer.context.data() + row * d_v).logsumexp());
