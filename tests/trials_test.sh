@@ -50,14 +50,15 @@ for kernel in reference auto; do
         expect "$kernel $found" "$(numbers $found.json)" "$(numbers of_mask.json)"
     done
 done
-"$attn" sdpa --config of_bias.json --output again.json
+"$attn" sdpa bias.json --emit all --output all.json
+"$attn" sdpa --config all.json --output again.json
 expect "a saved result" "$(numbers again.json)" "$(numbers of_mask.json)"
 "$attn" check bias.json --against of_mask.json >said.txt || expect check "$(cat said.txt)" right
 ! "$attn" check bias.json --against of_plain.json >said.txt || expect check "$(cat said.txt)" wrong
 "$attn" repro bias.json --to c --output bias.c
 cc -O1 bias.c -lm -o of_bias
 ./of_bias >said.txt || expect repro "$(cat said.txt)" "exit 0"
-"$attn" explain bias.json >said.txt
+"$attn" explain sdpa bias.json >said.txt
 grep -q key_bias said.txt || expect explain "no key_bias" "its term"
 
 # bfloat16: each named array has numbers of the type, and what cannot compute in it says so.
@@ -66,10 +67,10 @@ grep -q ' 1 passed' said.txt || expect core_test "$(cat said.txt)" "a test of bf
 layer='data/journey.csv --d-out 4 --seed 1 --qkv-bias'
 for mode in causal 'multihead --heads 2' 'causal --mask-method renormalize --dropout 0.5'; do
     "$attn" $mode $layer --dtype bfloat16 --emit all --output rounded.json
-    "$attn" $mode $layer --dtype bfloat16 --emit all --store bfloat16 --output stored.npz
+    "$attn" $mode $layer --dtype bfloat16 --emit all --store bfloat16 --output stored.safetensors
     "$attn" $mode $layer --emit all --output wide.json
-    "$attn" compare rounded.json stored.npz --atol 0 --rtol 0 >said.txt || expect "$mode" "$(cat said.txt)" equal
-    ! "$attn" compare wide.json stored.npz --atol 0 --rtol 0 >said.txt || expect "$mode" equal "rounded numbers"
+    "$attn" compare rounded.json stored.safetensors --atol 0 --rtol 0 >said.txt || expect "$mode" "$(cat said.txt)" equal
+    ! "$attn" compare wide.json stored.safetensors --atol 0 --rtol 0 >said.txt || expect "$mode" equal "rounded numbers"
     "$attn" ${mode%% *} --config rounded.json --output again.json
     expect "a saved result of $mode" "$(numbers again.json)" "$(numbers rounded.json)"
 done
