@@ -8,6 +8,7 @@
 
 #include "cli/question/layer_source.hpp"
 #include "cli/question/operands.hpp"
+#include "cli/request/field.hpp"
 #include "core/base/error.hpp"
 #include "io/read/json_document.hpp"
 
@@ -132,9 +133,10 @@ public:
         const auto from = [&](const char* first) {
             json fewer = most;
             const auto leave_out = [&](const std::string& key) {
+                if (!fewer.contains(key) || !may_follow(key)) return;
                 json without = fewer;
-                if (may_follow(key) && without.erase(key) != 0 && (*this)(without) == all)
-                    fewer = std::move(without);
+                without.erase(key);
+                if ((*this)(without) == all) fewer = std::move(without);
             };
             leave_out(first);
             for (auto option = options().rbegin(); option != options().rend(); ++option)
@@ -185,6 +187,26 @@ private:
     std::map<std::string, std::unique_ptr<LayerSource>> sources_;
 };
 
+/// Whether no given value is that of a default, so that each of them was asked: a quick answer that
+/// spares most questions the planning of others.
+bool differ_from_defaults(const Request& request, const std::vector<std::string>& given) {
+    if (request.settings.may_follow || request.has("weights") || request.text || request.example ||
+        !request.token_ids.empty())
+        return false;
+    static const Request defaults;
+    const auto is_default = [&](const std::string& key) {
+        const Option* const option = find_option(key);
+        if (option == nullptr || (option->use & in_config) == 0) return false;
+        const auto& emit = request.settings.emit;
+        if (key == "emit") return std::ranges::is_permutation(emit, defaults.settings.emit);
+        std::string value, otherwise;
+        append_value(value, *option, request);
+        append_value(otherwise, *option, defaults);
+        return value == otherwise;
+    };
+    return std::ranges::none_of(given, is_default);
+}
+
 }  // namespace
 
 OperandShapes shapes_of_layout(const json& layout, Mode mode, const std::string& location) {
@@ -210,14 +232,16 @@ json asked_config(const io::ResultHead& head, const std::string& location,
 }
 
 std::string asked_beside_config(const Request& request, const std::vector<std::string>& given,
-                                const OperandShapes& operands, io::LoadedModels& models) {
+                                const std::vector<std::string>& emit, const OperandShapes& operands,
+                                io::LoadedModels& models) {
+    if (differ_from_defaults(request, given)) return {};
     const json config = io::parse_own(config_of(request));
     json asked = json::object();
     for (const std::string& key : given) {
         const Option* const option = find_option(key);
         const bool is_setting = option != nullptr && (option->use & in_config) != 0;
         if (is_setting && !is_kept(key) && !is_free(key) && config.contains(key))
-            asked[key] = config[key];
+            asked[key] = key == "emit" ? json(emit) : config[key];
     }
     if (asked.empty()) return {};
     const auto weights = request.operand_files.find("weights");

@@ -167,9 +167,11 @@ nlohmann::json asked_config(const io::ResultHead& head, const std::string& locat
                             const std::string& model);
 
 /// The settings that were asked, of those `given`, as JSON for a result's `asked`; empty if
-/// asked_config() finds them in the config alone: no given value equals the one that follows.
+/// asked_config() finds them in the config alone: no given value equals the one that follows. The
+/// request has the plan's settings; `emit` is as it was given.
 std::string asked_beside_config(const Request& request, const std::vector<std::string>& given,
-                                const OperandShapes& operands, io::LoadedModels& models);
+                                const std::vector<std::string>& emit, const OperandShapes& operands,
+                                io::LoadedModels& models);
 
 /// Uses a result of attn as the request: its settings and the operands that its layout lists.
 /// Errors: kind input for an array that it lacks or holds rounded.

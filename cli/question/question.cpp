@@ -32,8 +32,8 @@ public:
             if (asked_.input) count_text(*asked_.input);
             if (request().threads) runtime_.pool.set_threads(*request().threads);
             check_sources(asked_);
-            for (const auto& [key, place] : request().locations)
-                if (!place.follows) given_.push_back(key);
+            for (const auto& [key, location] : request().locations)
+                if (!location.follows) given_.push_back(key);
             read_named(request(), is_model_of_document(request()), [this] { open_model(); });
             read_slopes();
             if (request().text || request().example)
@@ -119,16 +119,18 @@ private:
             read.notes.insert(read.notes.begin(), note_of_next_layer(request().input));
         Question question{std::move(asked_.request), std::move(read.operands),
                           std::move(read.notes)};
-        auto& [request, operands, notes, may_be_nonfinite, text_bytes, text_bytes_while_reading] =
-            question;
-        may_be_nonfinite = read.may_be_nonfinite;
+        Request& request = question.request;
+        question.may_be_nonfinite = read.may_be_nonfinite;
         if (read.tokens) request.tokens = std::move(*read.tokens);
         if (read.context_tokens) request.context_tokens = std::move(*read.context_tokens);
         for (auto& [key, file] : read.files) request.locations[key] = std::move(file);
         if (!request.of_batch) request = without_document(std::move(request));
-        text_bytes = text_bytes_ + bytes_of(request.tokens) + bytes_of(request.context_tokens);
-        text_bytes_while_reading = text_bytes_while_reading_ + read.text_bytes_while_reading;
-        request.asked = asked_beside_config(request, given_, shapes_of(operands), runtime_.models);
+        question.text_bytes =
+            text_bytes_ + bytes_of(request.tokens) + bytes_of(request.context_tokens);
+        question.text_bytes_while_reading =
+            text_bytes_while_reading_ + read.text_bytes_while_reading;
+        question.given = std::move(given_);
+        question.models = &runtime_.models;
         return question;
     }
 
@@ -185,6 +187,7 @@ Question read_question(RequestWithInput&& asked, const Runtime& runtime, Operand
 }
 
 Plan plan_of(Question& question, const PlanOptions& options) {
+    const std::vector<std::string> emit = question.request.settings.emit;
     Plan plan = at_locations(question.request, [&] {
         Request& request = question.request;
         check_array_names(options.emit ? *options.emit : request.settings.emit);
@@ -197,6 +200,8 @@ Plan plan_of(Question& question, const PlanOptions& options) {
         return make_plan(std::move(request.settings), shapes, options);
     });
     question.request.settings = plan.config;
+    question.request.asked = asked_beside_config(question.request, question.given, emit,
+                                                 plan.operands, *question.models);
     for (std::string& note : notes_of_shapes(question.request, plan))
         question.notes.push_back(std::move(note));
     if (question.may_be_nonfinite)

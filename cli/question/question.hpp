@@ -95,6 +95,8 @@ struct Question {
     bool may_be_nonfinite = false;        ///< inputs or context, where a mask may hide rows
     double text_bytes = 0;                ///< bytes of text that stay in memory
     double text_bytes_while_reading = 0;  ///< bytes of text that are freed once read
+    std::vector<std::string> given = {};  ///< settings, before those that the model determines
+    io::LoadedModels* models = nullptr;
 };
 
 /// A question whose request has the plan's settings, with every default filled in.

@@ -21,7 +21,7 @@ void resolve_alignment(Settings& s, const Plan& plan, bool is_switched_off) {
     if (*s.causal && !s.causal_align && differ)
         refuse("causal", plan.q_len, " queries and ", plan.kv_len, " keys, ", plan.past_len,
                " of them cached; expected --causal-align top-left|bottom-right");
-    if (aligned) s.causal_align = s.causal_align.value_or(CausalAlign::top_left);
+    if (aligned) follow(s, s.causal_align, CausalAlign::top_left);
 }
 
 void check_masks(const Settings& s, const OperandShapes& operands) {
@@ -58,14 +58,13 @@ void check_range(const Settings& s) {
 
 void resolve_scores(Settings& s, const Plan& plan) {
     check_range(s);
-    s.scale = s.scale.value_or(
-        s.init == Init::none ? 1.0 : 1.0 / std::sqrt(static_cast<double>(plan.d_k)));
+    follow(s, s.scale, s.init == Init::none ? 1.0 : 1.0 / std::sqrt(static_cast<double>(plan.d_k)));
     if (s.window.size() == 1) s.window.push_back(-1);
     const std::size_t slopes = s.alibi_slopes.size();
     if (!s.alibi && (slopes != 0 || s.slope_formula)) refuse("alibi_slopes", "requires --alibi");
     if (slopes != 0 && slopes != plan.heads)
         refuse("alibi_slopes", slopes, " slopes; expected ", plan.heads, ", one per head");
-    if (s.alibi && slopes == 0) s.slope_formula = s.slope_formula.value_or(SlopeFormula::published);
+    if (s.alibi && slopes == 0) follow(s, s.slope_formula, SlopeFormula::published);
     if (s.sink.size() > 1 && s.sink.size() != plan.heads)
         refuse("sink", "logits for ", s.sink.size(), " heads; expected ",
                plan.heads == 1 ? "" : "1 or ", plan.heads);
@@ -91,13 +90,13 @@ void resolve_scores(Settings& s, const Plan& plan) {
         refuse("rope_scaling",
                "not such a scaling; expected a factor above 0, or FACTOR,LOW,HIGH,LENGTH with LOW "
                "below HIGH");
-    s.rope_base = s.rope_base.value_or(default_rope_base);
+    follow(s, s.rope_base, default_rope_base);
     if (plan.d_k == 1)
         refuse("rope", "a head has 1 dimension, and pairs rotate; expected wider heads");
     if (!s.rope_dims && plan.d_k % 2 != 0)
         refuse("rope", "a head has ", plan.d_k,
                " dimensions; expected an even number, or --rope-dims N");
-    s.rope_dims = s.rope_dims.value_or(plan.d_k);
+    follow(s, s.rope_dims, plan.d_k);
     if (*s.rope_dims % 2 != 0 || *s.rope_dims > plan.d_k)
         refuse("rope_dims", *s.rope_dims, " of ", plan.d_k,
                " dimensions a head; expected an even number of at most as many");
@@ -201,7 +200,8 @@ void resolve_rule(Settings& s, const OperandShapes& operands) {
                corrects = !s.beta.empty() || !operands["beta"].empty();
     const Rule implied = decays ? (corrects ? Rule::gated_delta : Rule::gated)
                                 : (corrects ? Rule::delta : Rule::linear);
-    const Rule rule = s.rule.value_or(implied);
+    follow(s, s.rule, implied);
+    const Rule rule = *s.rule;
     const std::string_view name = name_of(rule_names, rule),
                            of_gates = name_of(rule_names, implied);
     if (has_decay(rule) != decays)
@@ -210,7 +210,6 @@ void resolve_rule(Settings& s, const OperandShapes& operands) {
     if (has_beta(rule) != corrects)
         corrects ? refuse("beta", "--rule ", name, " has no beta; expected --rule ", of_gates)
                  : refuse("rule", "requires --beta");
-    s.rule = rule;
 }
 
 unsigned needs_met(const Settings& s, const OperandShapes& operands, bool is_layer) {
@@ -265,7 +264,7 @@ Plan make_plan(Settings settings, const OperandShapes& operands, const PlanOptio
     }
     plan.widest = widest_given(s);
     const bool is_switched_off = s.causal && !*s.causal;
-    s.causal = s.causal.value_or(row_of(s.mode).causal);
+    follow(s, s.causal, row_of(s.mode).causal);
     plan.projects = row_of(s.mode).projects(!operands["query"].empty());
     if (plan.projects)
         resolve_widths(s, operands);
@@ -292,7 +291,7 @@ Plan make_plan(Settings settings, const OperandShapes& operands, const PlanOptio
     check_masks(s, operands);
     resolve_scores(s, plan);
     if (s.dropout_skip && !s.dropout_seed) refuse("dropout_skip", "requires --dropout-seed");
-    if (s.dropout_seed) s.dropout_skip = s.dropout_skip.value_or(0);
+    if (s.dropout_seed) follow(s, s.dropout_skip, 0);
     resolve_rule(s, operands);
     plan.met = needs_met(s, operands, plan.projects);
     std::vector<std::string> emit = options.emit.value_or(s.emit);

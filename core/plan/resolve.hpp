@@ -20,6 +20,13 @@ bool has_heads_axis(const Settings& settings);
 /// usage.
 void read_sizes(Plan& plan, const Settings& settings, const OperandShapes& operands);
 
+/// Gives a setting of `s` the value that follows from the others, unless it is given.
+template <class T>
+void follow(Settings& s, std::optional<T>& setting, std::type_identity_t<T> value) {
+    s.may_follow = s.may_follow || setting == value;
+    setting = setting.value_or(value);
+}
+
 /// Fills in the widths, heads and biases of a mode with projections, from the settings, the input
 /// and given parameters. Errors: SettingError of kind usage or shape.
 void resolve_widths(Settings& settings, const OperandShapes& operands);

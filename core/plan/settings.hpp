@@ -153,6 +153,9 @@ struct Settings : ScoreSettings, MaskSettings, LinearSettings {
     bool average_heads = false;       ///< attention_weights are their mean over the heads
 
     std::string_view kernel = "auto";  ///< a backend_name() (backend.hpp)
+
+    /// Set by make_plan: a given setting may have the value that follows from the others.
+    bool may_follow = false;
 };
 
 }  // namespace attn

@@ -26,6 +26,8 @@ void resolve_without_projections(Settings& s, std::size_t d_in, std::size_t d_co
 /// Given weights determine whether there is an output projection; drawn independent heads have
 /// none.
 void resolve_drawn_widths(Settings& s, std::size_t d_in, std::size_t d_context, bool are_given) {
+    s.may_follow = s.may_follow || s.d_k || s.d_v || s.init == Init::none;  // d_out from d_v
+    const std::uint64_t d_v = s.d_v.value_or(d_in);                         // without d_out
     if (s.init == Init::none) {
         if (s.kv_heads.value_or(s.heads.value_or(1)) != s.heads.value_or(1))
             refuse("kv_heads",
@@ -34,8 +36,8 @@ void resolve_drawn_widths(Settings& s, std::size_t d_in, std::size_t d_context, 
         resolve_without_projections(s, d_in, d_context);
     } else {
         const std::uint64_t d_out = s.d_out.value_or(d_in);
-        s.d_k = s.d_k.value_or(d_out);
-        s.d_v = s.d_v.value_or(d_out);
+        follow(s, s.d_k, d_out);
+        follow(s, s.d_v, d_out);
     }
     const bool may_project_out = has_heads_axis(s) && s.style == Style::split;
     if (s.out_proj.value_or(false) && !has_heads_axis(s)) refuse("out_proj", "requires --heads");
@@ -43,17 +45,17 @@ void resolve_drawn_widths(Settings& s, std::size_t d_in, std::size_t d_context, 
         refuse(
             "out_proj",
             "--style wrapper has no output projection; expected --no-out-proj, or --style split");
-    s.out_proj = s.out_proj.value_or(may_project_out);
+    follow(s, s.out_proj, may_project_out);
     if (s.out_bias.value_or(false) && !*s.out_proj)
         refuse("out_bias", "there is no output projection; expected --no-out-bias");
-    s.out_bias = s.out_bias.value_or(*s.out_proj);
+    follow(s, s.out_bias, *s.out_proj);
     // Without an output projection the context vectors are weighted sums of the values.
     if (!*s.out_proj && s.d_out.value_or(*s.d_v) != *s.d_v)
         refuse("d_out",
                "there is no output projection, so the context vectors are as wide as the values; "
                "expected ",
                *s.d_v, " (d_v)");
-    s.d_out = s.d_out.value_or(*s.out_proj ? d_in : *s.d_v);
+    follow(s, s.d_out, *s.out_proj ? d_in : d_v);
 }
 
 /// nn.MultiheadAttention(E, heads): one width everywhere, always with an output projection.
@@ -100,14 +102,14 @@ void resolve_widths(Settings& s, const OperandShapes& operands) {
                            " as the norm before the layer has");
     const std::size_t d_context = row_of(s.mode).context ? operands["context"].back() : d_in;
     if (operands.weights) resolve_given_weights(s, *operands.weights, d_in, d_context);
-    if (row_of(s.mode).heads_axis == HeadsAxis::always) s.heads = s.heads.value_or(1);
+    if (row_of(s.mode).heads_axis == HeadsAxis::always) follow(s, s.heads, 1);
     if (s.heads.value_or(1) != 1 && !has_heads_axis(s))
         refuse("heads", "mode ", row_of(s.mode).name,
                " has one head; expected attn multihead or attn cross");
     if (s.kv_heads && !s.heads) refuse("kv_heads", "requires --heads");
     const char *const d_k = s.d_k ? "--d-k" : "--d-out", *const d_v = s.d_v ? "--d-v" : "--d-out";
     resolve_drawn_widths(s, d_in, d_context, operands.weights.has_value());
-    s.kv_heads = s.kv_heads.value_or(s.heads.value_or(1));
+    follow(s, s.kv_heads, s.heads.value_or(1));
     if (s.init == Init::mha) check_mha(s, d_in, d_context);
     if (!operands.weights) check_heads(s, d_k, d_v);
     if (!s.heads) s.kv_heads.reset();
