@@ -3,6 +3,7 @@
 # says in its first lines. They have no words (the manual, the schema, lists in messages), which change often.
 # Usage: trials_test.sh          applies them to a copy of the sources
 #        trials_test.sh FOLDER   also builds the copy, in this folder, which is kept, and asks the program
+# shellcheck disable=SC2086  # modes and layers are lists of words
 set -eu
 root=$(cd "$(dirname "$0")/.." && pwd)
 if [ $# -eq 0 ]; then
@@ -29,8 +30,10 @@ for patch in "$root"/tests/trials/*.patch; do
     files=$(grep -cE '^diff --git a/(core|io|cli)/.*\.[ch]pp ' "$patch")
     most=$(sed -n 's/^Files: at most //p' "$patch")
     [ "$files" -le "$most" ] || expect "$patch" "$files files" "at most $most"
-    patch -d "$copy" -p1 -s --fuzz=2 <"$patch"
+    # Not as a part of the checkout that the folder may lie in.
+    GIT_CEILING_DIRECTORIES=$(cd "$folder" && pwd) git -C "$copy" apply -C1 "$patch"
 done
+grep -q key_bias "$copy/core/plan/operand_table.hpp"
 [ $# -ne 0 ] || exit $failed
 cmake -S "$copy" -B "$copy/build" -DCMAKE_BUILD_TYPE=None -DCMAKE_CXX_FLAGS=-O0 -DCMAKE_UNITY_BUILD=ON \
     -DATTN_TESTS=ON >"$copy.log"
