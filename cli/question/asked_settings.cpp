@@ -187,24 +187,20 @@ private:
     std::map<std::string, std::unique_ptr<LayerSource>> sources_;
 };
 
-/// Whether no given value is that of a default, so that each of them was asked: a quick answer that
-/// spares most questions the planning of others.
-bool differ_from_defaults(const Request& request, const std::vector<std::string>& given) {
-    if (request.settings.may_follow || request.has("weights") || request.text || request.example ||
-        !request.token_ids.empty())
-        return false;
+/// Whether a model or a text also determines settings.
+bool has_source(const Request& request) {
+    return request.has("weights") || request.text || request.example || !request.token_ids.empty();
+}
+
+/// Whether a value is a default that depends on nothing: it is the same if it was not given.
+bool is_constant(const Request& request, const std::string& key) {
     static const Request defaults;
-    const auto is_default = [&](const std::string& key) {
-        const Option* const option = find_option(key);
-        if (option == nullptr || (option->use & in_config) == 0) return false;
-        const auto& emit = request.settings.emit;
-        if (key == "emit") return std::ranges::is_permutation(emit, defaults.settings.emit);
-        std::string value, otherwise;
-        append_value(value, *option, request);
-        append_value(otherwise, *option, defaults);
-        return value == otherwise;
-    };
-    return std::ranges::none_of(given, is_default);
+    if (key == "emit")
+        return std::ranges::is_permutation(request.settings.emit, defaults.settings.emit);
+    std::string value, otherwise;
+    append_value(value, *find_option(key), request);
+    append_value(otherwise, *find_option(key), defaults);
+    return value == otherwise;
 }
 
 }  // namespace
@@ -234,7 +230,8 @@ json asked_config(const io::ResultHead& head, const std::string& location,
 std::string asked_beside_config(const Request& request, const std::vector<std::string>& given,
                                 const std::vector<std::string>& emit, const OperandShapes& operands,
                                 io::LoadedModels& models) {
-    if (differ_from_defaults(request, given)) return {};
+    // Others are planned only where it may matter: in a batch they cost more than the answer.
+    if (!request.settings.may_follow && !has_source(request)) return {};
     const json config = io::parse_own(config_of(request));
     json asked = json::object();
     for (const std::string& key : given) {
@@ -255,8 +252,10 @@ std::string asked_beside_config(const Request& request, const std::vector<std::s
     if (all.empty()) return {};
     const json resolved = io::parse_own(all),
                found = resolve.without_followers(resolved, json::object());
-    const bool is_told = std::ranges::all_of(
-        asked.items(), [&](const auto& item) { return found.contains(item.key()); });
+    const bool is_told = std::ranges::all_of(asked.items(), [&](const auto& item) {
+        return found.contains(item.key()) ||
+               (!has_source(request) && is_constant(request, item.key()));
+    });
     // A request with every setting is the config of a result, and its answer the same bytes.
     const bool is_config = std::ranges::all_of(resolved.items(), [&](const auto& item) {
         return find_option(item.key()) == nullptr || std::ranges::count(given, item.key()) != 0;

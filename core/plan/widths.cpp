@@ -102,7 +102,7 @@ void resolve_widths(Settings& s, const OperandShapes& operands) {
                            " as the norm before the layer has");
     const std::size_t d_context = row_of(s.mode).context ? operands["context"].back() : d_in;
     if (operands.weights) resolve_given_weights(s, *operands.weights, d_in, d_context);
-    if (row_of(s.mode).heads_axis == HeadsAxis::always) follow(s, s.heads, 1);
+    if (row_of(s.mode).heads_axis == HeadsAxis::always) s.heads = s.heads.value_or(1);
     if (s.heads.value_or(1) != 1 && !has_heads_axis(s))
         refuse("heads", "mode ", row_of(s.mode).name,
                " has one head; expected attn multihead or attn cross");
