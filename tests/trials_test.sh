@@ -96,7 +96,7 @@ refused() { # KEY COMMAND...
     expect "$*" "$(grep -c "^attn: error: --$key.*bfloat16" error.txt) of $(wc -l <error.txt)" "1 of 1"
 }
 refused kernel causal $layer --kernel generic
-refused dtype linear --example softmax
+refused dtype linear data/journey.csv
 refused dtype self --rand 3,4
 refused dtype self --text 'Your journey starts'
 refused dtype partial causal $layer --kv-range 0:3 --output part.npz
