@@ -21,7 +21,7 @@ void resolve_alignment(Settings& s, const Plan& plan, bool is_switched_off) {
     if (*s.causal && !s.causal_align && differ)
         refuse("causal", plan.q_len, " queries and ", plan.kv_len, " keys, ", plan.past_len,
                " of them cached; expected --causal-align top-left|bottom-right");
-    if (aligned) s.causal_align = s.causal_align.value_or(CausalAlign::top_left);
+    if (aligned) follow(s, s.causal_align, CausalAlign::top_left);  // needed where lengths differ
 }
 
 void check_masks(const Settings& s, const OperandShapes& operands) {
