@@ -1,7 +1,6 @@
 // Slopes of ALiBi, of any number of heads, and the layers of models that have them. Every form of
 // --alibi-slopes: same_answers.txt.
 #include "tests/support/answers.hpp"
-#include "tests/support/drawn_model.hpp"
 #include "tests/support/model_cases.hpp"
 
 namespace alibi_test {

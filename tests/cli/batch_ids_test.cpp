@@ -1,7 +1,6 @@
 // Going on with a batch whose records repeat ids or are on other lines: the same bytes as without a
 // break, or a refusal, and never another record's answer.
 #include "tests/support/answers.hpp"
-#include "tests/support/dice.hpp"
 
 namespace batch_ids_test {
 

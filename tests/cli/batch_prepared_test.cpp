@@ -1,7 +1,5 @@
 // Records that differ only in ids, seeds and elements: what was found for the ones before must not
 // show in an answer.
-#include <functional>
-
 #include "cli/batch/batch.hpp"
 #include "cli/commands.hpp"
 #include "tests/support/answers.hpp"

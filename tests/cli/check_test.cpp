@@ -1,8 +1,5 @@
 // attn check, through the real binary: verdicts, names, types, results of no request and printed
 // digits. Several programs, requests without ids, and the files that it reads: same_answers.txt.
-#include <cstdlib>
-#include <sstream>
-
 #include "cli/check/check.hpp"
 #include "tests/support/answers.hpp"
 #include "tests/support/screens.hpp"

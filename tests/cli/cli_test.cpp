@@ -1,6 +1,4 @@
 // The real binary with good input: the same question asked in every way, kernels, help.
-#include <optional>
-
 #include "tests/support/answers.hpp"
 
 namespace cli_test {

@@ -1,7 +1,5 @@
 // attn compare: integers of every type next to every other type, shapes with axes of length 1, and
 // what it prints.
-#include <bit>
-
 #include "io/file/bytes.hpp"
 #include "tests/support/answers.hpp"
 #include "tests/support/drawn_model.hpp"

@@ -3,7 +3,6 @@
 #include "tests/support/answers.hpp"
 #include "tests/support/linear_question.hpp"
 #include "tests/support/random_question.hpp"
-#include "tests/support/walk_text.hpp"
 
 namespace explain_result_test {
 

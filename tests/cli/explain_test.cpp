@@ -2,7 +2,6 @@
 #include "io/text/text.hpp"
 #include "tests/support/answers.hpp"
 #include "tests/support/random_question.hpp"
-#include "tests/support/walk_text.hpp"
 
 namespace explain_test {
 

@@ -1,10 +1,7 @@
 // The numbers in the sentences of a walk, held against what the settings and the mode's own arrays
 // say, for settings drawn at random.
-#include <numeric>
-
 #include "tests/support/answers.hpp"
 #include "tests/support/random_question.hpp"
-#include "tests/support/walk_text.hpp"
 
 namespace explain_words_test {
 

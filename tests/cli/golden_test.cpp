@@ -1,8 +1,6 @@
 // Every case of real PyTorch, through the real binary, and inputs that are drawn: --rand and
 // --randn are PyTorch's numbers, and so are the parameters that are drawn after them. What the
 // notebooks print: manual_test.cpp.
-#include <bit>
-
 #include "tests/support/answers.hpp"
 #include "tests/support/drawn_model.hpp"
 

@@ -2,7 +2,6 @@
 // files inside: same_answers.txt.
 #include <zlib.h>
 
-#include "io/file/source.hpp"
 #include "tests/support/answers.hpp"
 #include "tests/support/requests.hpp"
 

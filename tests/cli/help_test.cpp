@@ -1,8 +1,5 @@
 // Pages of the manual as text, at every width: nothing is lost, no line is too wide.
-#include <array>
 #include <cctype>
-#include <functional>
-#include <map>
 
 #include "cli/args/names.hpp"
 #include "cli/commands.hpp"

@@ -2,7 +2,6 @@
 // array is dropped in silence.
 #include "cli/args/names.hpp"
 #include "cli/request/request_builder.hpp"
-#include "core/base/error.hpp"
 #include "io/text/text.hpp"
 #include "tests/support/answers.hpp"
 #include "tests/support/drawn_model.hpp"

@@ -2,7 +2,6 @@
 #include "io/file/bytes.hpp"
 #include "io/text/text.hpp"
 #include "tests/support/answers.hpp"
-#include "tests/support/drawn_model.hpp"
 #include "tests/support/model_cases.hpp"
 #include "tests/support/process.hpp"
 

@@ -1,6 +1,5 @@
 // Which cells pictures show as masked: those that every head which is drawn blocks, and no others.
 #include "tests/support/answers.hpp"
-#include "tests/support/dice.hpp"
 
 namespace masked_cells_test {
 

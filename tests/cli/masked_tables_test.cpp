@@ -1,5 +1,4 @@
 // Tables show a masked cell as a dot, by the mask and never by the number.
-#include <array>
 #include <cstdio>
 
 #include "tests/support/answers.hpp"

@@ -1,7 +1,6 @@
 // Keys of models' config.json: each gives what transformers computes from it, changes nothing, or
 // is refused by its name; see data/README.md.
 #include "tests/support/answers.hpp"
-#include "tests/support/drawn_model.hpp"
 #include "tests/support/model_cases.hpp"
 
 namespace model_config_test {

@@ -1,8 +1,5 @@
 // Generated tokens against the library, with their texts and labels; names of arrays.
-#include <filesystem>
-
 #include "tests/support/answers.hpp"
-#include "tests/support/drawn_model.hpp"
 #include "tests/support/model_cases.hpp"
 
 namespace model_generation_test {

@@ -1,6 +1,5 @@
 // Layers of models by `multihead`, and whole models without a config.json.
 #include "tests/support/answers.hpp"
-#include "tests/support/drawn_model.hpp"
 #include "tests/support/model_cases.hpp"
 
 namespace model_layouts_test {

@@ -1,10 +1,8 @@
 // compare, plot and explain of results of attn model, for families with GQA, linear layers and
 // layers of different widths, against the lists of the JSON form.
-#include <array>
 #include <cstdio>
 
 #include "tests/support/answers.hpp"
-#include "tests/support/drawn_model.hpp"
 #include "tests/support/model_cases.hpp"
 
 namespace model_result_test {

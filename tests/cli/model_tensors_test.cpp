@@ -1,7 +1,6 @@
 // Tensors that a family has or has not, and padding, against what the classes of transformers do
 // with them.
 #include "tests/support/answers.hpp"
-#include "tests/support/drawn_model.hpp"
 #include "tests/support/model_cases.hpp"
 
 namespace model_tensors_test {

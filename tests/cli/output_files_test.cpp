@@ -1,8 +1,6 @@
 // Files through the real binary: names that specify a format, and results too large for memory.
 #include <cctype>
-#include <cstring>
 
-#include "core/layer/layer.hpp"
 #include "tests/support/answers.hpp"
 #include "tests/support/decode.hpp"
 #include "tests/support/planned.hpp"

@@ -1,7 +1,4 @@
 // Tooltips of an SVG for rows and pooled cells, against every element.
-#include <cstring>
-#include <limits>
-
 #include "tests/support/answers.hpp"
 #include "tests/support/drawn_model.hpp"
 

@@ -1,7 +1,6 @@
 // A result as the question, together with other flags: every command answers, or refuses in one
 // line. Sizes of the result and of the flags differ, so a sanitizer sees whatever mixes them.
 #include "tests/support/answers.hpp"
-#include "tests/support/drawn_model.hpp"
 #include "tests/support/model_cases.hpp"
 
 namespace result_flags_test {

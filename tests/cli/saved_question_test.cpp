@@ -2,7 +2,6 @@
 // every format that has a head; and which of several configs comes first.
 #include "tests/support/answers.hpp"
 #include "tests/support/random_question.hpp"
-#include "tests/support/walk_text.hpp"
 
 namespace saved_question_test {
 

@@ -6,7 +6,6 @@
 #include <csignal>
 #include <thread>
 
-#include "io/file/output.hpp"
 #include "tests/support/answers.hpp"
 #include "tests/support/process.hpp"
 #include "tests/support/requests.hpp"

@@ -1,12 +1,7 @@
 // The table of arrays, row by row.
 #include "core/operator/arrays.hpp"
-
-#include <doctest/doctest.h>
-
 #include "tests/support/drawn_layer.hpp"
 #include "tests/support/planned.hpp"
-#include "tests/support/sample.hpp"
-#include "tests/support/support.hpp"
 
 namespace arrays_test {
 

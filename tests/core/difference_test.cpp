@@ -1,11 +1,5 @@
 // How far arrays are apart.
 #include "core/base/difference.hpp"
-
-#include <doctest/doctest.h>
-#include <nlohmann/json.hpp>
-
-#include <cmath>
-
 #include "tests/support/support.hpp"
 
 namespace difference_test {

@@ -1,13 +1,7 @@
 // Shares of every small question for any number of ranks: each element is computed once, and ranks
 // have equal work.
-#include <doctest/doctest.h>
-
-#include <algorithm>
-#include <cstddef>
-#include <numeric>
-#include <vector>
-
 #include "core/plan/division.hpp"
+#include "tests/support/support.hpp"
 
 namespace division_test {
 

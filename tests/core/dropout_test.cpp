@@ -1,13 +1,5 @@
 // Dropout masks: values, order of draws, separate rows.
 #include "core/operator/dropout.hpp"
-
-#include <doctest/doctest.h>
-#include <nlohmann/json.hpp>
-
-#include <iterator>
-#include <optional>
-#include <vector>
-
 #include "core/fused/tile_dropout.hpp"
 #include "core/kernels/dispatch.hpp"
 #include "tests/support/support.hpp"

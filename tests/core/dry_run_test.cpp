@@ -1,22 +1,13 @@
 // The memory of a dry run is that of the computation, to the byte.
-#include <doctest/doctest.h>
-
 #include <atomic>
-#include <map>
 #include <memory>
-#include <numeric>
-#include <string>
 
-#include "core/base/error.hpp"
 #include "core/base/layout.hpp"
 #include "core/base/memory.hpp"
 #include "core/kernels/dispatch.hpp"
-#include "core/layer/layer.hpp"
 #include "core/plan/backend.hpp"
-#include "tests/support/dice.hpp"
 #include "tests/support/drawn_layer.hpp"
 #include "tests/support/planned.hpp"
-#include "tests/support/sample.hpp"
 
 namespace dry_run_test {
 

@@ -1,19 +1,8 @@
 // The evaluator against attn's own results, in float64 and float32, over generated questions.
 #include "core/check/evaluate.hpp"
-
-#include <algorithm>
-#include <cmath>
-#include <map>
-#include <sstream>
-#include <string>
-#include <vector>
-
-#include <doctest/doctest.h>
-
 #include "core/check/their_array.hpp"
 #include "core/layer/layer.hpp"
 #include "tests/support/drawn_layer.hpp"
-#include "tests/support/sample.hpp"
 
 namespace evaluate_test {
 

@@ -1,21 +1,11 @@
 // Sums of weights by key by every fused kernel, where tiles are computed several at a time, against
 // the same kernel's weights.
-#include <doctest/doctest.h>
-
-#include <algorithm>
-#include <cmath>
-#include <cstdint>
-#include <limits>
-#include <string>
 #include <variant>
-#include <vector>
 
-#include "core/fused/attend_fused.hpp"
 #include "core/fused/tile_plan.hpp"
 #include "core/operator/recorder.hpp"
 #include "tests/support/fused_answer.hpp"
 #include "tests/support/random_call.hpp"
-#include "tests/support/sample.hpp"
 
 namespace fused_statistics_test {
 

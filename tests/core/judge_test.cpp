@@ -1,19 +1,6 @@
 // Verdicts on arrays that are off by known multiples of their bounds: each is reached from both
 // sides.
 #include "core/check/judge.hpp"
-
-#include <algorithm>
-#include <cmath>
-#include <limits>
-#include <numeric>
-#include <random>
-#include <set>
-#include <string>
-#include <utility>
-#include <vector>
-
-#include <doctest/doctest.h>
-
 #include "tests/support/planned.hpp"
 
 namespace judge_test {

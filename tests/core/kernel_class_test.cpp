@@ -2,13 +2,7 @@
 // seeds, against the formula in long double.
 //
 // ATTN_TEST_CASES asks for more questions than the usual ones, ATTN_TEST_SEED for others.
-#include <doctest/doctest.h>
-
-#include <cstdlib>
-#include <string>
-
 #include "tests/support/kernel_check.hpp"
-#include "tests/support/sample.hpp"
 
 namespace kernel_class_test {
 

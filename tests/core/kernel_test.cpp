@@ -1,15 +1,7 @@
 // Every fused kernel that this processor runs, against the reference in float64: awkward sizes,
 // every option, every magnitude, and what must be exact.
-#include <doctest/doctest.h>
-
-#include <algorithm>
-#include <cstring>
-#include <limits>
-
-#include "core/kernels/dispatch.hpp"
 #include "tests/support/fused_answer.hpp"
 #include "tests/support/random_call.hpp"
-#include "tests/support/sample.hpp"
 
 namespace kernel_test {
 

@@ -1,11 +1,5 @@
 // Properties of whole layers.
-#include "core/layer/layer.hpp"
-
-#include <doctest/doctest.h>
-
-#include "core/base/torch_random.hpp"
 #include "tests/support/planned.hpp"
-#include "tests/support/support.hpp"
 
 namespace layer_test {
 

@@ -1,18 +1,9 @@
 // Linear attention, step by step and in chunks, against plain loops in long double that share
 // nothing with core: over every rule, size, decay and magnitude that a seed draws.
-#include <doctest/doctest.h>
-
-#include <algorithm>
-#include <cmath>
-#include <limits>
-#include <vector>
-
-#include "core/kernels/dispatch.hpp"
-#include "core/layer/stages.hpp"
 #include "core/linear/linear.hpp"
+#include "core/layer/stages.hpp"
 #include "tests/support/kernel_check.hpp"
 #include "tests/support/linear_question.hpp"
-#include "tests/support/sample.hpp"
 
 namespace linear_test {
 

@@ -1,17 +1,8 @@
 // Rounding to types of few bits: every value and every tie of the 16-bit types, and integers
 // against exact arithmetic.
 #include "core/base/low_precision.hpp"
-
-#include <doctest/doctest.h>
-
-#include <algorithm>
-#include <bit>
-#include <cmath>
-#include <limits>
-#include <random>
-
 #include "core/base/number_type.hpp"
-#include "tests/support/sample.hpp"
+#include "tests/support/support.hpp"
 
 namespace low_precision_test {
 

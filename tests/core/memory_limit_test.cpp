@@ -1,15 +1,10 @@
 // How much memory the program may use: control groups of both versions in folders of our own, and
 // the limits of a process.
-#include "core/base/memory.hpp"
-
-#include <doctest/doctest.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <filesystem>
-#include <string>
-
+#include "core/base/memory.hpp"
 #include "tests/support/support.hpp"
 
 namespace memory_limit_test {

@@ -1,16 +1,9 @@
 // Linear maps of models by every kernel: weights in memory and decoded ones, few rows and many,
 // against plain sums in float64.
-#include "core/model/products.hpp"
-
-#include <doctest/doctest.h>
-
-#include <cmath>
-#include <string>
-#include <vector>
-
 #include "core/base/torch_random.hpp"
+#include "core/model/products.hpp"
 #include "core/plan/backend.hpp"
-#include "tests/support/sample.hpp"
+#include "tests/support/support.hpp"
 
 namespace multiply_test {
 

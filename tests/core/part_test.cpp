@@ -1,15 +1,5 @@
 // Parts of attention over some of the keys, joined, by every backend, where scores overflow. Parts
 // of generated questions: partial_test.py.
-#include <doctest/doctest.h>
-
-#include <algorithm>
-#include <array>
-#include <cmath>
-#include <limits>
-#include <random>
-#include <string>
-#include <vector>
-
 #include "core/layer/stages.hpp"
 #include "core/operator/merge.hpp"
 #include "core/plan/backend.hpp"

@@ -1,13 +1,8 @@
 // Projections by every kernel against plain loops in float64.
-#include "core/fused/attend_fused.hpp"
-
-#include <doctest/doctest.h>
-
-#include <cmath>
-
 #include "core/base/torch_random.hpp"
+#include "core/fused/attend_fused.hpp"
 #include "core/kernels/dispatch.hpp"
-#include "tests/support/sample.hpp"
+#include "tests/support/support.hpp"
 
 namespace project_fused_test {
 

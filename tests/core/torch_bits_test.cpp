@@ -1,11 +1,5 @@
 // The bits of PyTorch's softmax and sums (data/golden/torch_bits.json), for every row length, size
 // of the scores and mask; scores are drawn here as tests/make_torch_bits.py draws them.
-#include <doctest/doctest.h>
-#include <nlohmann/json.hpp>
-
-#include <bit>
-#include <cstdint>
-#include <string>
 #include <type_traits>
 
 #include "core/base/torch_random.hpp"

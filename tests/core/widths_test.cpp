@@ -1,13 +1,7 @@
 // Every small combination of heads and widths: it is computed with the shapes that follow, or
 // refused by the rule that the shapes of the parameters make necessary. The numbers are checked by
 // evaluate_test.cpp.
-#include <doctest/doctest.h>
-
-#include "core/base/torch_random.hpp"
-#include "core/layer/layer.hpp"
 #include "tests/support/planned.hpp"
-#include "tests/support/sample.hpp"
-#include "tests/support/support.hpp"
 
 namespace widths_test {
 

@@ -1,10 +1,4 @@
 // Binary array files: those of NumPy and safetensors against their values. Damaged ones: hostile/.
-#include <doctest/doctest.h>
-
-#include <filesystem>
-
-#include <nlohmann/json.hpp>
-
 #include "io/read/array_file.hpp"
 #include "io/read/input_formats.hpp"
 #include "tests/support/support.hpp"

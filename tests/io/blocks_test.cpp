@@ -1,15 +1,8 @@
 // Blocks of few bits against the values of llama.cpp's Python package, bit for bit.
-#include <doctest/doctest.h>
-
-#include <cmath>
-#include <random>
-
 #include "core/base/low_precision.hpp"
-#include "io/read/array_file.hpp"
 #include "io/read/gguf_header.hpp"
 #include "io/read/input_file.hpp"
 #include "tests/support/gguf_bytes.hpp"
-#include "tests/support/support.hpp"
 
 namespace blocks_test {
 

@@ -2,7 +2,6 @@
 // ways to read it. The truth is what the generator meant by each part.
 #include "io/text/utf8.hpp"
 #include "tests/support/csv_tables.hpp"
-#include "tests/support/sample.hpp"
 
 namespace csv_reading_test {
 

@@ -1,8 +1,4 @@
 // Results as CSV. Rows of text in pieces: output_files_test.cpp, threads_test.cpp.
-#include <doctest/doctest.h>
-
-#include <array>
-
 #include "io/read/csv.hpp"
 #include "io/write/output_formats.hpp"
 #include "tests/support/support.hpp"

@@ -1,16 +1,7 @@
 // GGUF files: tensors and metadata as they were written. Damaged files: hostile/gguf.py.
-#include <doctest/doctest.h>
-
-#include <filesystem>
-
-#include <nlohmann/json.hpp>
-
 #include "io/model/gguf_config.hpp"
-#include "io/read/array_file.hpp"
 #include "io/read/input_file.hpp"
-#include "tests/support/contains.hpp"
 #include "tests/support/gguf_bytes.hpp"
-#include "tests/support/support.hpp"
 
 namespace gguf_test {
 

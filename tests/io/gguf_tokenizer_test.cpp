@@ -1,17 +1,6 @@
 // Tokenizers in GGUF files, against the ids of llama.cpp and those of the tokenizer.json.
-#include <doctest/doctest.h>
-
-#include <bit>
-#include <cstdint>
-#include <string>
-#include <vector>
-
-#include <nlohmann/json.hpp>
-
 #include "io/tokenizer/tokenizer.hpp"
 #include "tests/support/gguf_bytes.hpp"
-#include "tests/support/sample.hpp"
-#include "tests/support/support.hpp"
 
 namespace gguf_tokenizer_test {
 

@@ -1,15 +1,6 @@
 // Heat maps: the value of full colour, the ticks of the bar, pooled cells.
-#include <doctest/doctest.h>
-
-#include <algorithm>
-#include <cmath>
-#include <cstdlib>
-#include <functional>
-#include <limits>
-#include <random>
-#include <utility>
-
 #include "io/plot/heat_map.hpp"
+#include "tests/support/support.hpp"
 
 namespace heat_map_test {
 

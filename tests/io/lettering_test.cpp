@@ -1,12 +1,7 @@
 // Letters of pictures: fonts, and texts set in them.
-#include <doctest/doctest.h>
-
-#include <algorithm>
-#include <string>
-#include <vector>
-
 #include "io/plot/text_line.hpp"
 #include "io/text/utf8.hpp"
+#include "tests/support/support.hpp"
 
 namespace lettering_test {
 

@@ -1,12 +1,6 @@
 // Lines of files: where they break, and how long they may be. Pipes, waits and errors are in the
 // tests of attn batch.
-#include <doctest/doctest.h>
-
-#include <string>
-
-#include "io/file/source.hpp"
 #include "tests/support/support.hpp"
-#include "tests/support/words.hpp"
 
 namespace line_reader_test {
 

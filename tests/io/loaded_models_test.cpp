@@ -1,13 +1,8 @@
 // What a run keeps of the files of models.
-#include <doctest/doctest.h>
-
 #include <atomic>
 #include <chrono>
-#include <filesystem>
-#include <string>
 #include <thread>
 
-#include "core/base/error.hpp"
 #include "io/model/loaded_models.hpp"
 #include "tests/support/support.hpp"
 

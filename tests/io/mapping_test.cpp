@@ -1,16 +1,9 @@
 // Mapped files: bytes, elements in place, and pages that a file loses.
-#include "io/file/bytes.hpp"
-
-#include <doctest/doctest.h>
 #include <fcntl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <string>
-#include <vector>
-
-#include <nlohmann/json.hpp>
-
+#include "io/file/bytes.hpp"
 #include "io/read/array_file.hpp"
 #include "tests/support/support.hpp"
 

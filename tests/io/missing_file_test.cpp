@@ -1,14 +1,7 @@
 // Missing files, and their messages.
-#include "io/file/access.hpp"
-
-#include <doctest/doctest.h>
-
 #include <chrono>
-#include <cstring>
-#include <filesystem>
-#include <string>
-#include <vector>
 
+#include "io/file/access.hpp"
 #include "tests/support/support.hpp"
 
 namespace missing_file_test {

@@ -1,18 +1,9 @@
 // Number planes, read by a decoder that shares nothing with the program, bit after bit.
-#include <doctest/doctest.h>
-
-#include <algorithm>
-#include <bit>
-#include <cmath>
-#include <limits>
-#include <random>
-
 #include <zlib.h>
 
 #include "io/plot/heat_map.hpp"
 #include "io/plot/picture.hpp"
 #include "tests/support/awkward_values.hpp"
-#include "tests/support/support.hpp"
 
 namespace number_planes_test {
 

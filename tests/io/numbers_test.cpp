@@ -1,15 +1,10 @@
 // Numbers to text and back: decimals against std::from_chars and std::to_chars, to the last bit.
-#include <doctest/doctest.h>
-
-#include <bit>
 #include <charconv>
-#include <cmath>
-#include <random>
-#include <string>
 
 #include "io/read/number_array.hpp"
 #include "io/text/decimal.hpp"
 #include "io/text/number_text.hpp"
+#include "tests/support/support.hpp"
 
 namespace numbers_test {
 

@@ -1,16 +1,11 @@
 // Output files appear whole or not at all.
 #include "io/file/output.hpp"
 
-#include <doctest/doctest.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #ifdef __linux__
 #include <sys/xattr.h>
 #endif
-
-#include <array>
-#include <cstdint>
-#include <filesystem>
 
 #include "tests/support/support.hpp"
 

@@ -1,12 +1,8 @@
 // Heat maps as a page: what is written. What the page does with it: browser_test.py.
-#include <doctest/doctest.h>
-#include <nlohmann/json.hpp>
-
 #include "io/plot/colors.hpp"
 #include "io/plot/heat_map.hpp"
 #include "io/plot/picture.hpp"
 #include "io/text/utf8.hpp"
-#include "tests/support/contains.hpp"
 #include "tests/support/support.hpp"
 
 namespace page_test {

@@ -1,15 +1,6 @@
 // The layout of pictures, over all sizes: nothing is cut off, nothing overlaps.
-#include <doctest/doctest.h>
-
-#include <algorithm>
-#include <cmath>
-#include <cstdlib>
-#include <string>
-#include <vector>
-
 #include "io/plot/picture.hpp"
 #include "io/plot/text_line.hpp"
-#include "tests/support/sample.hpp"
 #include "tests/support/support.hpp"
 
 namespace picture_layout_test {

@@ -1,14 +1,8 @@
 // Heat maps as SVG and PNG pictures.
-#include <doctest/doctest.h>
-
-#include <cmath>
-#include <limits>
-
 #include <png.h>
 
 #include "io/plot/picture.hpp"
 #include "io/plot/text_line.hpp"
-#include "tests/support/contains.hpp"
 #include "tests/support/support.hpp"
 
 namespace plot_files_test {

@@ -1,21 +1,10 @@
 // Weights in FP8 and MXFP4 against plain formulas, and other methods by name.
-#include <doctest/doctest.h>
-
-#include <cmath>
-#include <cstring>
-#include <random>
-
-#include <nlohmann/json.hpp>
-
+#include "io/model/quantised.hpp"
 #include "core/base/low_precision.hpp"
 #include "io/model/find_layer.hpp"
-#include "io/model/quantised.hpp"
-#include "io/read/array_file.hpp"
 #include "io/read/input_file.hpp"
-#include "tests/support/contains.hpp"
 #include "tests/support/drawn_model.hpp"
 #include "tests/support/gguf_bytes.hpp"
-#include "tests/support/support.hpp"
 
 namespace quantised_test {
 

@@ -1,16 +1,7 @@
 // Numbers of binary files in the type in which they are computed, against what was stored.
-#include <doctest/doctest.h>
-
-#include <algorithm>
-#include <cmath>
-#include <cstring>
-#include <limits>
-#include <random>
-
 #include "io/file/zip.hpp"
 #include "io/read/array_file.hpp"
 #include "io/read/input_formats.hpp"
-#include "tests/support/sample.hpp"
 #include "tests/support/support.hpp"
 
 namespace read_reals_test {

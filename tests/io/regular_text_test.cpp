@@ -1,8 +1,4 @@
 // Shapes and kinds of arrays in text that is read in pieces; tests/fuzz compares all texts.
-#include <doctest/doctest.h>
-
-#include <cmath>
-
 #include "io/read/csv.hpp"
 #include "io/read/csv_parts.hpp"
 #include "io/read/input_formats.hpp"

@@ -1,15 +1,7 @@
 // Tables for people.
-#include <doctest/doctest.h>
-
-#include <algorithm>
-#include <string>
-#include <vector>
-
 #include "io/text/text.hpp"
 #include "io/write/output_formats.hpp"
-#include "tests/support/sample.hpp"
 #include "tests/support/support.hpp"
-#include "tests/support/words.hpp"
 
 namespace table_writer_test {
 

@@ -1,14 +1,7 @@
 // Heat maps on terminals: one text for each number of colours.
-#include <doctest/doctest.h>
-
-#include <algorithm>
-#include <limits>
-#include <map>
-
 #include "io/plot/terminal.hpp"
 #include "io/text/text.hpp"
 #include "tests/support/support.hpp"
-#include "tests/support/words.hpp"
 
 namespace terminal_map_test {
 

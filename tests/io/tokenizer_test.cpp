@@ -1,15 +1,8 @@
 // Tokenizers, against the library tokenizers: models' own, and random ones with every kind of part.
-#include <doctest/doctest.h>
-
-#include <cstdlib>
 #include <ctime>
-#include <filesystem>
 #include <fstream>
 
-#include <nlohmann/json.hpp>
-
 #include "io/tokenizer/tokenizer.hpp"
-#include "tests/support/sample.hpp"
 #include "tests/support/support.hpp"
 
 namespace tokenizer_test {

@@ -1,9 +1,4 @@
 // Tensors as PyTorch prints them, against PyTorch's own output.
-#include <doctest/doctest.h>
-#include <nlohmann/json.hpp>
-
-#include <algorithm>
-
 #include "io/write/output_formats.hpp"
 #include "tests/support/support.hpp"
 

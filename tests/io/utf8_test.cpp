@@ -1,12 +1,5 @@
 // Which characters are seen, how the others are shown, and how wide they are.
 #include "io/text/utf8.hpp"
-
-#include <doctest/doctest.h>
-
-#include <string>
-
-#include <nlohmann/json.hpp>
-
 #include "io/text/json_text.hpp"
 #include "io/text/text.hpp"
 #include "tests/support/support.hpp"

@@ -1,10 +1,4 @@
 // Vocabularies of tokenizers, against pieces that are spelled here.
-#include <doctest/doctest.h>
-
-#include <random>
-
-#include <nlohmann/json.hpp>
-
 #include "io/model/vocabulary.hpp"
 #include "tests/support/support.hpp"
 

@@ -2,24 +2,7 @@
 // line that refuses the words of a command.
 #pragma once
 
-#include <algorithm>
-#include <cmath>
-#include <filesystem>
-#include <map>
-#include <random>
-#include <set>
-#include <sstream>
-#include <string>
-#include <vector>
-
-#include <doctest/doctest.h>
-#include <nlohmann/json.hpp>
-
-#include "tests/support/contains.hpp"
 #include "tests/support/run_attn.hpp"
-#include "tests/support/sample.hpp"
-#include "tests/support/support.hpp"
-#include "tests/support/words.hpp"
 
 namespace attn::test {
 

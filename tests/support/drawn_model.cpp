@@ -1,15 +1,5 @@
 #include "tests/support/drawn_model.hpp"
-
-#include <algorithm>
-#include <cmath>
-#include <cstdint>
-#include <cstring>
-#include <filesystem>
-
-#include <doctest/doctest.h>
-
 #include "io/file/bytes.hpp"
-#include "tests/support/support.hpp"
 
 namespace attn::test {
 

@@ -1,13 +1,5 @@
 #include "tests/support/model_cases.hpp"
 
-#include <map>
-#include <sstream>
-#include <stdexcept>
-#include <utility>
-
-#include "tests/support/drawn_model.hpp"
-#include "tests/support/support.hpp"
-
 namespace attn::test {
 
 using nlohmann::json;

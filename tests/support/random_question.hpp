@@ -1,10 +1,6 @@
 // Questions about six queries, drawn at random: words of a command, and the files that they name.
 #pragma once
 
-#include <cstdint>
-#include <random>
-
-#include "tests/support/support.hpp"
 #include "tests/support/walk_text.hpp"
 
 namespace attn::test {

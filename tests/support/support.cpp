@@ -3,13 +3,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include <algorithm>
-#include <filesystem>
 #include <fstream>
-#include <sstream>
-#include <stdexcept>
-
-#include <nlohmann/json.hpp>
 
 namespace attn::test {
 namespace {

@@ -1,19 +1,40 @@
-// What several tests need: data files, arrays from JSON, comparisons.
+// What several tests need: data files, arrays from JSON, comparisons; doctest and the standard
+// library's usual headers, so that tests name only what is special to them.
 #pragma once
 
+#include <algorithm>
+#include <array>
+#include <bit>
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
+#include <filesystem>
+#include <functional>
+#include <limits>
+#include <map>
+#include <numeric>
+#include <optional>
+#include <random>
+#include <set>
+#include <sstream>
+#include <stdexcept>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
-#include <nlohmann/json_fwd.hpp>
+#include <doctest/doctest.h>
+#include <nlohmann/json.hpp>
 
 #include "core/base/error.hpp"
 #include "core/base/tensor.hpp"
 #include "io/file/output.hpp"
 #include "io/file/source.hpp"
+#include "tests/support/dice.hpp"
+#include "tests/support/sample.hpp"
+#include "tests/support/words.hpp"
 
 namespace attn::test {
 

@@ -1,4 +1,4 @@
-// Words of a command, and lines of a text.
+// Words of a command, lines of a text, and whether a text holds another.
 #pragma once
 
 #include <algorithm>
@@ -39,6 +39,16 @@ inline Words rows_of(const std::string& picture, const Words& labels) {
         });
     });
     return rows;
+}
+
+inline bool contains(std::string_view text, std::string_view part) {
+    return text.find(part) != std::string_view::npos;
+}
+
+inline std::size_t count_of(std::string_view text, std::string_view part) {
+    std::size_t count = 0;
+    for (std::size_t at = 0; (at = text.find(part, at)) != text.npos; ++at) ++count;
+    return count;
 }
 
 }  // namespace attn::test
