@@ -4,11 +4,11 @@
 #include "tests/support/answers.hpp"
 
 namespace bare_test {
+namespace {
 
 using namespace attn;
 using namespace attn::test;
 using Json = nlohmann::ordered_json;
-namespace {
 
 /// One request per mode, with an id, labels, masks and arrays of several ranks.
 std::vector<Json> requests() {
@@ -39,8 +39,6 @@ std::vector<Json> requests() {
 Words command(const Json& request, const Words& more) {
     return with({request["mode"].get<std::string>(), "r.json"}, more);
 }
-
-}  // namespace
 
 TEST_CASE("bare: every format with a head loses the head and keeps each array's bytes") {
     for (const Json& request : requests()) {
@@ -80,4 +78,5 @@ TEST_CASE("bare: every format with a head loses the head and keeps each array's 
     }
 }
 
+}  // namespace
 }  // namespace bare_test

@@ -8,13 +8,12 @@
 #include "tests/support/requests.hpp"
 
 namespace batch_files_test {
+namespace {
 
 using namespace attn;
 using namespace attn::test;
 using nlohmann::json;
 namespace fs = std::filesystem;
-
-namespace {
 
 /// A key that may name a file, and a mode that has it.
 struct FileKey {
@@ -61,8 +60,6 @@ void make_folder() {
 }
 
 const std::string good_lines = good() + "\n" + good() + "\n";
-
-}  // namespace
 
 TEST_CASE("batch: what flags and requests name is never written over, by any link") {
     const std::string text = R"({"query": [[1, 2], [3, 4]]})";
@@ -249,4 +246,5 @@ TEST_CASE("batch: an error shows nothing of what is in a file that a request nam
     CHECK(contains(run_shell("cd f; attn batch --each --mode self x.json").out, secret));
 }
 
+}  // namespace
 }  // namespace batch_files_test

@@ -5,11 +5,10 @@
 #include "tests/support/screens.hpp"
 
 namespace check_test {
+namespace {
 
 using namespace attn::test;
 using nlohmann::json;
-
-namespace {
 
 const Words causal_question = words_in("causal --example journey --d-out 2 --seed 123");
 const Words heads_question = words_in("multihead --example journey --d-out 6 --heads 3");
@@ -28,8 +27,6 @@ bool are_alike(const std::string& found, const std::string& expected) {
                           return one == other || (x * y > 0 && x < 10 * y && y < 10 * x);
                       });
 }
-
-}  // namespace
 
 TEST_CASE("check: a tolerance or a type takes the place of the bound of float64") {
     const Words typed = heads_question + Words{"--dtype", "float64"};
@@ -172,14 +169,10 @@ TEST_CASE("check: small weights next to a heavy sink, and contexts below 1e-155"
     }
 }
 
-namespace {
-
 constexpr const char* three_requests = R"({"id": "a", "mode": "self", "inputs": [[1, 2], [0.5, 3]]}
 {"id": 7, "mode": "causal", "inputs": [[1, 2], [0.5, 3]]}
 {"id": "c", "mode": "self", "inputs": [[1, 2]], "dtype": "float64"}
 )";
-
-}  // namespace
 
 TEST_CASE("check: results of no request are listed, each with its id or line") {
     write_text("all.ndjson", three_requests);
@@ -208,8 +201,6 @@ TEST_CASE("check: results of no request are listed, each with its id or line") {
     }
 }
 
-namespace {
-
 /// A matrix in any format: each query of such a window sees its own key alone.
 void write_array(const std::string& name, const json& array, const std::string& dtype) {
     if (name.ends_with(".json")) return write_text(name, array.dump());
@@ -219,8 +210,6 @@ void write_array(const std::string& name, const json& array, const std::string& 
                       "--dtype", dtype, "-o", name})
                 .code == 0);
 }
-
-}  // namespace
 
 TEST_CASE("check: numbers of a smaller type that were stored wider are recognised") {
     std::mt19937 random(20);
@@ -366,4 +355,5 @@ TEST_CASE("check: how many digits numbers were printed with") {
     }
 }
 
+}  // namespace
 }  // namespace check_test

@@ -3,11 +3,11 @@
 #include "tests/support/answers.hpp"
 
 namespace chosen_heads_test {
+namespace {
 
 using namespace attn;
 using namespace attn::test;
 using Json = nlohmann::ordered_json;
-namespace {
 
 using Heads = std::vector<std::size_t>;
 
@@ -109,8 +109,6 @@ Json limited(Json all, const Heads& heads) {
     return all;
 }
 
-}  // namespace
-
 TEST_CASE("chosen heads: every array of each head holds those, as the result of all has them") {
     for (const char* kernel : {"reference", "generic"})
         for (Json question : questions()) {
@@ -175,4 +173,5 @@ TEST_CASE("chosen heads: pictures and comparisons name them") {
     CHECK(contains(compared.err, "r.json has heads [3,1], and s.json heads [3,2]"));
 }
 
+}  // namespace
 }  // namespace chosen_heads_test

@@ -5,11 +5,10 @@
 #include "tests/support/drawn_model.hpp"
 
 namespace compare_test {
+namespace {
 
 using namespace attn::test;
 using nlohmann::json;
-
-namespace {
 
 __extension__ using Exact = __int128;
 
@@ -119,8 +118,6 @@ Compared compared(const std::string& a, const std::string& b, const Words& more 
     REQUIRE((outcome.code == 0 || outcome.code == 1));
     return {outcome.code == 0, outcome.err, json::parse(outcome.out)["arrays"][0]};
 }
-
-}  // namespace
 
 TEST_CASE("compare: generated integers of every type next to every type are compared exactly") {
     std::mt19937_64 random(1);
@@ -268,4 +265,5 @@ TEST_CASE("compare: units of half types count the numbers of that type") {
             }
 }
 
+}  // namespace
 }  // namespace compare_test

@@ -5,11 +5,10 @@
 #include "tests/support/random_question.hpp"
 
 namespace explain_result_test {
+namespace {
 
 using namespace attn::test;
 using nlohmann::json;
-
-namespace {
 
 std::string emit_of(RandomQuestions& questions) {
     std::string list = questions.one_of({"all", "", "attention_weights"});
@@ -81,8 +80,6 @@ void check_words(const Compared& c) {
 json rows(Dice& dice, std::size_t rows, std::size_t columns, double low, double high) {
     return nested({rows, columns}, [&] { return dice.uniform(low, high); });
 }
-
-}  // namespace
 
 TEST_CASE("explain result: for every question, claims equal those of its own explanation") {
     RandomQuestions::write_inputs();
@@ -265,4 +262,5 @@ TEST_CASE("explain result: a step of linear attention is that of the question's 
     }
 }
 
+}  // namespace
 }  // namespace explain_result_test

@@ -4,12 +4,11 @@
 #include "tests/support/random_question.hpp"
 
 namespace explain_test {
+namespace {
 
 using namespace attn::test;
 namespace io = attn::io;
 using nlohmann::json;
-
-namespace {
 
 bool near(double shown, double written, bool single) {
     if (std::isnan(written) || std::isinf(written))
@@ -136,8 +135,6 @@ void check_walk(const Words& asked, const std::vector<std::size_t>& tokens,
             CHECK(contains(page, "Check: "));
         }
 }
-
-}  // namespace
 
 TEST_CASE("explain: every number is the mode's own, for every option of the operator") {
     RandomQuestions::write_inputs();
@@ -280,4 +277,5 @@ TEST_CASE("explain: a page of any width fits, and has the contents of the widest
     }
 }
 
+}  // namespace
 }  // namespace explain_test

@@ -4,11 +4,10 @@
 #include "tests/support/random_question.hpp"
 
 namespace explain_words_test {
+namespace {
 
 using namespace attn::test;
 using nlohmann::json;
-
-namespace {
 
 /// The numbers behind these words, up to the end of the line.
 std::vector<double> behind(const std::string& page, const std::string& words) {
@@ -264,8 +263,6 @@ std::vector<double> keys_with_bars(const std::string& page) {
     return keys;
 }
 
-}  // namespace
-
 TEST_CASE("explain: every number in words is what the settings and the arrays make it") {
     RandomQuestions::write_inputs();
     RandomQuestions questions(20);
@@ -355,4 +352,5 @@ TEST_CASE(
     }
 }
 
+}  // namespace
 }  // namespace explain_words_test

@@ -5,11 +5,10 @@
 #include "tests/support/drawn_model.hpp"
 
 namespace golden_test {
+namespace {
 
 using namespace attn::test;
 using nlohmann::json;
-
-namespace {
 
 json torch_answer(const std::string& mode, const json& request) {
     const Outcome outcome = run_attn({mode, "-"}, request.dump());
@@ -30,8 +29,6 @@ void check_close(const json& got, const json& expected, double atol, double rtol
             CHECK(std::abs(a[i] - b[i]) <= atol + rtol * std::abs(b[i]));
     }
 }
-
-}  // namespace
 
 TEST_CASE("golden: every case of real PyTorch, parameters to the last bit") {
     const json golden = load_data("golden/torch.json");
@@ -60,8 +57,6 @@ TEST_CASE("golden: every case of real PyTorch, parameters to the last bit") {
     CHECK(cases == 60);
 }
 
-namespace {
-
 /// FNV-1a over the bytes of the numbers in T, the low 32 bits in hexadecimal.
 template <class T, class Bits>
 std::string hash_in(const std::vector<double>& values) {
@@ -80,8 +75,6 @@ std::string hash_of(const json& values, const std::string& dtype) {
     return dtype == "float32" ? hash_in<float, std::uint32_t>(flat(values))
                               : hash_in<double, std::uint64_t>(flat(values));
 }
-
-}  // namespace
 
 TEST_CASE("drawn input: torch.rand, torch.randn and the weights after them, of every size") {
     const json golden = load_data("golden/torch_input.json");
@@ -124,4 +117,5 @@ TEST_CASE("drawn input: torch.rand, torch.randn and the weights after them, of e
     CHECK(count == 172);
 }
 
+}  // namespace
 }  // namespace golden_test

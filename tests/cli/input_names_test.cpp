@@ -7,12 +7,11 @@
 #include "tests/support/drawn_model.hpp"
 
 namespace input_names_test {
+namespace {
 
 using namespace attn;
 using namespace attn::test;
 using nlohmann::json;
-
-namespace {
 
 struct Given {
     json numbers;
@@ -76,8 +75,6 @@ std::vector<std::string> names_of(const cli::NameRow& row) {
 Outcome of_request(const json& members, const Words& flags = {}) {
     return run_attn(Words{"sdpa"} + flags, members.dump());
 }
-
-}  // namespace
 
 TEST_CASE("names: other programs' names of arrays mean their keys in requests and in files") {
     std::size_t tested = 0;
@@ -166,4 +163,5 @@ TEST_CASE("names: an array of no known name is an error, and that of a result a 
                        "has no array lse"));
 }
 
+}  // namespace
 }  // namespace input_names_test

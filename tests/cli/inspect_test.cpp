@@ -6,11 +6,10 @@
 #include "tests/support/process.hpp"
 
 namespace inspect_test {
+namespace {
 
 using namespace attn::test;
 using nlohmann::json;
-
-namespace {
 
 json inspected(const Words& words, const std::string& input = "") {
     CAPTURE(words);
@@ -43,8 +42,6 @@ void write_tensors(const std::string& path, const json& shapes) {
     write_text(path, attn::io::bytes_of_number(text.size(), 8) + text);
     std::filesystem::resize_file(path, 8 + text.size() + end);
 }
-
-}  // namespace
 
 TEST_CASE("inspect: every file of data/arrays has the shapes and types that NumPy gave it") {
     const json expected = load_data("arrays/expected.json");
@@ -318,4 +315,5 @@ TEST_CASE("inspect: the page is as wide as the place, whatever the names") {
         }
 }
 
+}  // namespace
 }  // namespace inspect_test

@@ -6,12 +6,11 @@
 #include "tests/support/process.hpp"
 
 namespace large_sizes_test {
+namespace {
 
 using namespace attn;
 using namespace attn::test;
 using nlohmann::json;
-
-namespace {
 
 struct Mode {
     const char* name;
@@ -63,8 +62,6 @@ double bytes_in(const std::string& text) {
                                             : unit == 'G' ? 0x1p30
                                                           : 1);
 }
-
-}  // namespace
 
 TEST_CASE("output: above --max-output it is refused with flags that work, or noted of a file") {
     json rows = json::array();
@@ -265,4 +262,5 @@ TEST_CASE("memory: what exceeds a limit is refused before it begins, and the res
 }
 #endif
 
+}  // namespace
 }  // namespace large_sizes_test

@@ -2,11 +2,10 @@
 #include "tests/support/answers.hpp"
 
 namespace masked_cells_test {
+namespace {
 
 using namespace attn::test;
 using nlohmann::json;
-
-namespace {
 
 using Maps = std::vector<std::vector<bool>>;  // one for each matrix, row by row
 
@@ -123,8 +122,6 @@ void check_pictures(const Words& command, const std::string& flag, const Maps& e
     REQUIRE(maps_of_page(read_text("map.html")) == expected);
 }
 
-}  // namespace
-
 TEST_CASE("pictures: masked cells are those that every head drawn masks") {
     for (unsigned seed = 0; seed < cases(12); ++seed) {
         CAPTURE(seed);
@@ -187,4 +184,5 @@ TEST_CASE("pictures: in layers each result masks its own cells") {
     }
 }
 
+}  // namespace
 }  // namespace masked_cells_test

@@ -3,6 +3,7 @@
 #include "tests/support/model_cases.hpp"
 
 namespace model_generation_test {
+namespace {
 
 using namespace attn::test;
 using nlohmann::json;
@@ -25,8 +26,6 @@ TEST_CASE("models: greedy tokens with the cache, and the logits after them") {
     }
     CHECK_GE(generating, 20);
 }
-
-namespace {
 
 /// The arrays of each stack in r.npz have its own labels: as an input, and in explanations.
 void check_labels_of_stacks(const json& found) {
@@ -73,8 +72,6 @@ void check_ids_as_labels(const json& c, const Words& words) {
         CHECK_EQ(run_attn({"plot", file, "--array", array}).out, picture);
     }
 }
-
-}  // namespace
 
 TEST_CASE("models: generated tokens have a text and labels") {
     // In turn a word, a piece that goes on, and a word with an accent; some are special tokens.
@@ -202,4 +199,5 @@ TEST_CASE("models: T5's output is scaled as transformers does, whichever keys sa
     }
 }
 
+}  // namespace
 }  // namespace model_generation_test

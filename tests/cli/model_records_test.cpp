@@ -3,12 +3,11 @@
 #include "tests/support/answers.hpp"
 
 namespace model_records_test {
+namespace {
 
 using namespace attn;
 using namespace attn::test;
 using nlohmann::json;
-
-namespace {
 
 const char* const models[] = {"gpt2", "llama", "mistral", "qwen2", "bert", "neox"};
 
@@ -119,8 +118,6 @@ void check_defaults(std::mt19937& random, const json& request, const json& recor
     CAPTURE(batch);
     CHECK_EQ(result_of(batch, rest.dump()), record);
 }
-
-}  // namespace
 
 TEST_CASE("model requests: every flag is a default of the records of that mode") {
     const json model{{"mode", "model"}, {"model", data_path("models/gpt2")}},
@@ -268,4 +265,5 @@ TEST_CASE("model costs: the elements are those of the result, the operations tho
     }
 }
 
+}  // namespace
 }  // namespace model_records_test

@@ -6,11 +6,10 @@
 #include "tests/support/model_cases.hpp"
 
 namespace model_result_test {
+namespace {
 
 using namespace attn::test;
 using nlohmann::json;
-
-namespace {
 
 constexpr const char* families[] = {"gpt2",       "bert",  "qwen2",       "gemma3",  "lfm2",
                                     "qwen3_next", "bloom", "olmo_hybrid", "gpt_oss", "deberta"};
@@ -48,8 +47,6 @@ json map_of_page(const std::string& page) {
     const std::size_t from = begin + start.size();
     return json::parse(page.substr(from, page.find("</script>", from) - from));
 }
-
-}  // namespace
 
 TEST_CASE("model results: explain, plot, compare and inspect take the result of every family") {
     Sample is_taken;
@@ -236,4 +233,5 @@ TEST_CASE("model results: explain shows the weights of each layer and head") {
     check_error({"explain", "r.json"}, "", 2, "attention_weights.0, attention_weights.1");
 }
 
+}  // namespace
 }  // namespace model_result_test

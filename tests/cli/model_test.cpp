@@ -5,12 +5,11 @@
 #include "tests/support/drawn_model.hpp"
 
 namespace model_test {
+namespace {
 
 using namespace attn::test;
 using attn::io::Family;
 using nlohmann::json;
-
-namespace {
 
 /// A case with what it shares with another filled in.
 json completed(const json& one, const json& all) {
@@ -61,8 +60,6 @@ std::string manual_row(const Family& family) {
     const std::size_t from = text.find("\n| `" + std::string(family.name) + "` |");
     return from == std::string::npos ? "" : text.substr(from, text.find('\n', from + 1) - from);
 }
-
-}  // namespace
 
 TEST_CASE("models: every family, by the names in its file, gives the independent answer") {
     const json all = load_data("models/expected.json")["cases"];
@@ -171,4 +168,5 @@ TEST_CASE("families: each has a case against an independent computation") {
     }
 }
 
+}  // namespace
 }  // namespace model_test

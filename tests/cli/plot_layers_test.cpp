@@ -5,11 +5,10 @@
 #include "tests/support/drawn_model.hpp"
 
 namespace plot_layers_test {
+namespace {
 
 using namespace attn::test;
 using nlohmann::json;
-
-namespace {
 
 /// A nested list whose numbers are 0.01, 0.02, ... in order.
 void write_counted(const std::string& path, const std::vector<std::size_t>& shape,
@@ -43,8 +42,6 @@ std::string digits_in(std::string line) {
     std::erase_if(line, [](char c) { return c < '0' || c > '9'; });
     return line;
 }
-
-}  // namespace
 
 TEST_CASE("layers: each cell is that of its own result, in every format and as lines of a batch") {
     for (const Words& more : std::vector<Words>{{}, {"--emit", "all", "--no-causal"}}) {
@@ -253,4 +250,5 @@ TEST_CASE("pieces of words are shown as they read") {
     CHECK(shown({}).empty());
 }
 
+}  // namespace
 }  // namespace plot_layers_test

@@ -3,10 +3,9 @@
 #include "tests/support/drawn_model.hpp"
 
 namespace pooled_cells_test {
+namespace {
 
 using namespace attn::test;
-
-namespace {
 
 struct Shape {
     std::size_t matrices, rows, columns;
@@ -89,8 +88,6 @@ void check_tooltip(const std::string& text, const float* matrix, const Shape& sh
     if (expected.all) REQUIRE(number == expected.value);
 }
 
-}  // namespace
-
 TEST_CASE("pictures: tooltips of rows and of pooled cells give the element of largest magnitude") {
     constexpr Shape shapes[]{{1, 1500, 1030},    {1, 2100, 20},     {1, 20, 2100}, {2, 60, 257},
                              {3, 300, 30},       {90, 70, 70},      {300, 33, 50}, {2, 12, 9},
@@ -134,4 +131,5 @@ TEST_CASE("pictures: tooltips of rows and of pooled cells give the element of la
         if (one_in == 1) CHECK(checked > 500);
 }
 
+}  // namespace
 }  // namespace pooled_cells_test

@@ -4,11 +4,10 @@
 #include "tests/support/model_cases.hpp"
 
 namespace result_flags_test {
+namespace {
 
 using namespace attn::test;
 using nlohmann::json;
-
-namespace {
 
 const Words formats{"json", "ndjson", "npz", "safetensors"};
 
@@ -119,8 +118,6 @@ void check_ends(const Words& words, const Outcome& outcome) {
     if (errors != 0) CHECK_EQ(outcome.out, "");
 }
 
-}  // namespace
-
 TEST_CASE("a result with any other flag is answered, or refused in one line") {
     Sample sample(64);
     std::size_t place = 0;
@@ -185,4 +182,5 @@ TEST_CASE("a result whose token ids are not as many as its inputs is refused") {
     }
 }
 
+}  // namespace
 }  // namespace result_flags_test

@@ -4,11 +4,10 @@
 #include "tests/support/random_question.hpp"
 
 namespace row_statistics_test {
+namespace {
 
 using namespace attn::test;
 using Json = nlohmann::ordered_json;
-
-namespace {
 
 constexpr std::size_t top = 3;
 
@@ -65,8 +64,6 @@ const Json& part_of(const Json& result, const std::string& name, std::size_t bat
     return *part;
 }
 
-}  // namespace
-
 TEST_CASE("top keys are those of the whole weights, with every option and kernel") {
     RandomQuestions::write_inputs();
     write_text("batch.json", array_text({2, 37, 4}));
@@ -121,4 +118,5 @@ TEST_CASE("top keys are those of the whole weights, with every option and kernel
     if (one_in == 1) CHECK(answered > 150);
 }
 
+}  // namespace
 }  // namespace row_statistics_test

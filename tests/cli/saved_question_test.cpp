@@ -4,11 +4,10 @@
 #include "tests/support/random_question.hpp"
 
 namespace saved_question_test {
+namespace {
 
 using namespace attn::test;
 using nlohmann::json;
-
-namespace {
 
 const Words formats{"json", "ndjson", "npz", "safetensors"};
 
@@ -74,8 +73,6 @@ void check_question(const Words& words, const std::string& format) {
     CHECK(read_text(again) != read_text(result));
 }
 
-}  // namespace
-
 TEST_CASE("a result of every generated question is its question, in every format with a head") {
     write_more_inputs();
     RandomQuestions questions(45, true);
@@ -122,4 +119,5 @@ TEST_CASE("a result without an operand of its question is refused in one line th
         }
 }
 
+}  // namespace
 }  // namespace saved_question_test

@@ -17,11 +17,7 @@ using namespace attn::test;
 namespace fs = std::filesystem;
 using namespace std::chrono_literals;
 
-namespace {
-
 const std::string good_lines = good() + "\n" + good() + "\n";
-
-}  // namespace
 
 TEST_CASE("batch: one signal ends any wait") {
     fs::remove("fifo");

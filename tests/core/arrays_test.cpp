@@ -4,10 +4,9 @@
 #include "tests/support/planned.hpp"
 
 namespace arrays_test {
+namespace {
 
 using namespace attn;
-
-namespace {
 
 /// Keys of each query in the arrays that have an axis of them.
 constexpr std::uint64_t top = 2;
@@ -20,8 +19,6 @@ bool needs_top(const ArrayRow& row) {
 std::vector<std::size_t> shape_of_operand(const Operands& operands, const ArrayRow& row) {
     return operands[*std::ranges::find(operand_rows, row.name, &OperandRow::array)].shape();
 }
-
-}  // namespace
 
 TEST_CASE("arrays: each is written under its name, with the axes and sizes of its row") {
     ArraySet seen;
@@ -73,4 +70,5 @@ TEST_CASE("arrays: the manual names each that can be emitted, and no step of a w
     }
 }
 
+}  // namespace
 }  // namespace arrays_test

@@ -5,10 +5,9 @@
 #include "tests/support/support.hpp"
 
 namespace dropout_test {
+namespace {
 
 using namespace attn;
-
-namespace {
 
 /// Decisions one at a time, as the double comparison of each element's uniform with 1 - p.
 class KeepOneByOne {
@@ -33,8 +32,6 @@ bool bit(const std::vector<std::uint64_t>& words, std::size_t i) {
 }
 
 constexpr DropoutStream streams[] = {DropoutStream::mt19937, DropoutStream::mkl};
-
-}  // namespace
 
 TEST_CASE("keep bits are the elements' own draws, over odd counts and skips, from every kernel") {
     for (const kernels::Kernel* kernel : kernels::supported())
@@ -126,4 +123,5 @@ TEST_CASE("dropout: probabilities 0 and 1 need no generator") {
                 CHECK(value == 1 - p);
 }
 
+}  // namespace
 }  // namespace dropout_test

@@ -10,10 +10,9 @@
 #include "tests/support/planned.hpp"
 
 namespace dry_run_test {
+namespace {
 
 using namespace attn;
-
-namespace {
 
 struct Question {
     Settings settings;
@@ -121,8 +120,6 @@ void check(const Question& question, const Plan& plan) {
     CHECK(dry.answer_memory == real.answer_memory);
 }
 
-}  // namespace
-
 TEST_CASE("dry run: it counts the bytes and elements of the computation, for generated questions") {
     std::map<std::pair<Mode, std::string_view>, int> checked;
     for (std::uint32_t seed = 1; seed <= test::cases(1000); ++seed) {
@@ -193,4 +190,5 @@ TEST_CASE("dry run: arrays are copied, filled and looped over without memory") {
         }
 }
 
+}  // namespace
 }  // namespace dry_run_test

@@ -5,10 +5,9 @@
 #include "tests/support/drawn_layer.hpp"
 
 namespace evaluate_test {
+namespace {
 
 using namespace attn;
-
-namespace {
 
 /// How near errors come to their bounds, over many questions: by array, the largest of each.
 using Ratios = std::map<std::string, std::vector<double>>;
@@ -87,8 +86,6 @@ double median_of(std::vector<double> numbers) {
     return numbers[numbers.size() / 2];
 }
 
-}  // namespace
-
 TEST_CASE("evaluator: attn's arrays are within the bounds of their type, and the bounds are near") {
     std::map<NumberType, Ratios> ratios;
     for (std::uint32_t seed = 1; seed <= test::cases(150); ++seed) {
@@ -112,4 +109,5 @@ TEST_CASE("evaluator: attn's arrays are within the bounds of their type, and the
     }
 }
 
+}  // namespace
 }  // namespace evaluate_test

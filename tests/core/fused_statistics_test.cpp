@@ -8,10 +8,9 @@
 #include "tests/support/random_call.hpp"
 
 namespace fused_statistics_test {
+namespace {
 
 using namespace attn;
-
-namespace {
 
 /// Each head is divided into two parts, of four whole tiles and some more, and its keys have more
 /// bytes than the cache holds.
@@ -103,8 +102,6 @@ AttentionCall<T> call_of(double magnitude, std::uint64_t seed) {
     return test::plain_call<T>(shape<T>, magnitude, seed);
 }
 
-}  // namespace
-
 TEST_CASE_TEMPLATE("sums by key of several tiles at a time are those of the weights", T, float,
                    double) {
     // The tiles of a group have other blocks, and some rows have no key.
@@ -125,4 +122,5 @@ TEST_CASE_TEMPLATE("sums by key of several tiles at a time are those of the weig
     check_kernels(causal);
 }
 
+}  // namespace
 }  // namespace fused_statistics_test

@@ -5,11 +5,10 @@
 #include "tests/support/kernel_check.hpp"
 
 namespace kernel_class_test {
+namespace {
 
 using namespace attn;
 using test::GeneratedQuestion;
-
-namespace {
 
 std::uint64_t number_from_environment(const char* name, std::uint64_t otherwise) {
     const char* text = std::getenv(name);
@@ -26,8 +25,6 @@ std::size_t check_question(std::uint64_t seed) {
     return check.usable;
 }
 
-}  // namespace
-
 TEST_CASE_TEMPLATE("kernels, generated: every magnitude of scores and values, with every option", T,
                    float, double) {
     const std::uint64_t first = number_from_environment("ATTN_TEST_SEED", 1);
@@ -40,4 +37,5 @@ TEST_CASE_TEMPLATE("kernels, generated: every magnitude of scores and values, wi
     MESSAGE(count << " questions from seed " << first << ", " << usable << " rows");
 }
 
+}  // namespace
 }  // namespace kernel_class_test

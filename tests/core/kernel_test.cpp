@@ -4,13 +4,12 @@
 #include "tests/support/random_call.hpp"
 
 namespace kernel_test {
+namespace {
 
 using namespace attn;
 using test::Answer;
 using test::fused;
 using test::plain_call;
-
-namespace {
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
 
@@ -52,8 +51,6 @@ Array<double> random_mask(std::vector<std::size_t> shape, std::uint64_t seed, do
     }
     return mask;
 }
-
-}  // namespace
 
 TEST_CASE("kernels: a stream so long that workers jump to their parts, as one worker draws it") {
     auto call = plain_call<float>({1, 8, 8, 1500, 1500, 4, 4}, 2, 3);
@@ -118,4 +115,5 @@ TEST_CASE("kernels: the same bytes from every kernel with a fused multiply-add, 
     }
 }
 
+}  // namespace
 }  // namespace kernel_test

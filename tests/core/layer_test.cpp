@@ -2,10 +2,9 @@
 #include "tests/support/planned.hpp"
 
 namespace layer_test {
+namespace {
 
 using namespace attn;
-
-namespace {
 
 Operands random_inputs(const Shape& shape) {
     Operands operands;
@@ -21,8 +20,6 @@ Settings settings_of(Mode mode, std::vector<std::string> emit) {
     settings.emit = std::move(emit);
     return settings;
 }
-
-}  // namespace
 
 TEST_CASE("init none: queries, keys and values are the input, unscaled") {
     const Operands operands = random_inputs({4, 3});
@@ -67,4 +64,5 @@ TEST_CASE("resolve: heads that exceed the memory are refused") {
     CHECK(test::answer_of(settings, operands).shapes.d_k == 6);
 }
 
+}  // namespace
 }  // namespace layer_test

@@ -6,11 +6,10 @@
 #include "tests/support/linear_question.hpp"
 
 namespace linear_test {
+namespace {
 
 using namespace attn;
 using namespace attn::test::linear;
-
-namespace {
 
 template <class T>
 struct Computed {
@@ -77,8 +76,6 @@ double error_of(const Question<T>& q, const Computed<T>& c) {
 }
 
 constexpr std::size_t lengths[] = {0, 1, 2, 3, 5, 15, 16, 17, 19, 20, 31, 32, 33, 64, 95, 97, 145};
-
-}  // namespace
 
 TEST_CASE("linear attention: steps and chunks are the recurrence, for generated questions") {
     const std::uint32_t seeds = static_cast<std::uint32_t>(test::cases(20));
@@ -254,4 +251,5 @@ TEST_CASE("linear attention: one query row, and any number of threads, have the 
     }
 }
 
+}  // namespace
 }  // namespace linear_test

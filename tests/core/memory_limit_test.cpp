@@ -8,10 +8,9 @@
 #include "tests/support/support.hpp"
 
 namespace memory_limit_test {
+namespace {
 
 using namespace attn;
-
-namespace {
 
 constexpr double mib = 0x1p20;
 constexpr const char* of_container = "this container may use";
@@ -35,8 +34,6 @@ struct Groups {
         return memory_limit(1, mount, own);
     }
 };
-
-}  // namespace
 
 TEST_CASE("memory limit: without control groups it is the machine's, or the process's own") {
     const Groups groups("none");
@@ -111,4 +108,5 @@ TEST_CASE("memory limit: the limit of ulimit is found, with its source") {
     }
 }
 
+}  // namespace
 }  // namespace memory_limit_test

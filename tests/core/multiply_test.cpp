@@ -6,10 +6,9 @@
 #include "tests/support/support.hpp"
 
 namespace multiply_test {
+namespace {
 
 using namespace attn;
-
-namespace {
 
 /// Elements in memory, which `in_place` shows or hides.
 template <class T>
@@ -94,8 +93,6 @@ std::vector<T> check(const Backend& backend, ThreadPool& pool, std::size_t rows,
     return {out.data<T>(), out.data<T>() + out.size()};
 }
 
-}  // namespace
-
 TEST_CASE_TEMPLATE("multiply: weights in place and decoded, on any number of threads", T, float,
                    double) {
     static test::Sample sample;
@@ -128,4 +125,5 @@ TEST_CASE("multiply: pieces larger than a cache") {
     }
 }
 
+}  // namespace
 }  // namespace multiply_test

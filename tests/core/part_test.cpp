@@ -6,11 +6,10 @@
 #include "tests/support/fused_answer.hpp"
 
 namespace part_test {
+namespace {
 
 using namespace attn;
 using test::Answer;
-
-namespace {
 
 /// The call over keys [range.first, range.end).
 template <class T>
@@ -128,8 +127,6 @@ std::array<std::size_t, 2> check_overflows() {
     return rows;
 }
 
-}  // namespace
-
 TEST_CASE(
     "parts: a score that overflows to -Infinity adds nothing, unless all scores of the row do") {
     for (const auto& [numbers, overflowed] :
@@ -139,4 +136,5 @@ TEST_CASE(
     }
 }
 
+}  // namespace
 }  // namespace part_test

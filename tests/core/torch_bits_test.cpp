@@ -7,11 +7,10 @@
 #include "tests/support/support.hpp"
 
 namespace torch_bits_test {
+namespace {
 
 using namespace attn;
 using nlohmann::json;
-
-namespace {
 
 std::string hex(std::uint64_t value, std::size_t digits) {
     std::string text;
@@ -105,8 +104,6 @@ const json& golden_of() {
     return golden()[std::is_same_v<T, float> ? "float32" : "float64"];
 }
 
-}  // namespace
-
 TEST_CASE_TEMPLATE("torch bits: the softmax of every length and magnitude, masked or not", T, float,
                    double) {
     const json& expected = golden_of<T>();
@@ -151,4 +148,5 @@ TEST_CASE_TEMPLATE("torch bits: the mean over 1 to 300 heads", T, float, double)
         }
 }
 
+}  // namespace
 }  // namespace torch_bits_test

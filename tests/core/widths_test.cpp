@@ -4,10 +4,9 @@
 #include "tests/support/planned.hpp"
 
 namespace widths_test {
+namespace {
 
 using namespace attn;
-
-namespace {
 
 constexpr std::size_t tokens = 3, d_in = 4, max_width = 5;
 
@@ -63,8 +62,6 @@ void check_combination(const Combination& c, const Operands& operands, std::size
     if (c.projects_out()) CHECK(shape_in("W_out") == Shape{c.result_width(), c.value_width()});
 }
 
-}  // namespace
-
 TEST_CASE("widths: heads x d_k x d_v x d_out x output projection: computed, or refused by rule") {
     Operands operands;
     operands["inputs"] = test::random_array({tokens, d_in}, 2, 11);
@@ -95,4 +92,5 @@ TEST_CASE("widths: heads x d_k x d_v x d_out x output projection: computed, or r
     CHECK(computed < all / 2);
 }
 
+}  // namespace
 }  // namespace widths_test

@@ -10,11 +10,7 @@ using namespace attn::io;
 using namespace attn::test;
 using nlohmann::json;
 
-namespace {
-
 const ArrayRules anything = ArrayRules::anything(8);
-
-}  // namespace
 
 TEST_CASE("array files: every array of NumPy and safetensors has the values that it was given") {
     const json expected = load_data("arrays/expected.json");

@@ -5,12 +5,11 @@
 #include "tests/support/gguf_bytes.hpp"
 
 namespace blocks_test {
+namespace {
 
 using namespace attn;
 using namespace attn::io;
 using namespace attn::test;
-
-namespace {
 
 /// Every TYPE.blocks of the file against TYPE.values; the number of types that can be read.
 std::size_t check_blocks(const std::string& path) {
@@ -42,8 +41,6 @@ std::size_t check_blocks(const std::string& path) {
     }
     return readable;
 }
-
-}  // namespace
 
 TEST_CASE("blocks: every type has the values of llama.cpp, of any scale") {
     CHECK(check_blocks(data_path("gguf/blocks.safetensors")) == 13);
@@ -117,4 +114,5 @@ TEST_CASE("small floats: all codes of 8 bits have the values of their definition
     }
 }
 
+}  // namespace
 }  // namespace blocks_test

@@ -7,12 +7,11 @@
 #include "tests/support/csv_tables.hpp"
 
 namespace csv_forms_test {
+namespace {
 
 using namespace attn;
 using namespace attn::io;
 using namespace attn::test::csv;
-
-namespace {
 
 struct Matrix {
     std::size_t rows, columns;
@@ -237,5 +236,4 @@ TEST_CASE("printed arrays: infinities, booleans, omitted elements, and texts of 
 }
 
 }  // namespace
-
 }  // namespace csv_forms_test

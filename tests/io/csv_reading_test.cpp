@@ -8,11 +8,7 @@ namespace csv_reading_test {
 using namespace attn;
 using namespace attn::test::csv;
 
-namespace {
-
 constexpr std::size_t cases = 20000;
-
-}  // namespace
 
 TEST_CASE("csv reading: a damaged or missing field anywhere is never read as something else") {
     Tables random(2);

@@ -4,11 +4,10 @@
 #include "tests/support/support.hpp"
 
 namespace csv_writer_test {
+namespace {
 
 using namespace attn;
 using namespace attn::io;
-
-namespace {
 
 Report report_of(AnyArray values) {
     Report report;
@@ -22,8 +21,6 @@ Array<float> counting(const std::vector<std::size_t>& shape) {
         array.data()[i] = 0.1f * static_cast<float>(i) - 1;
     return array;
 }
-
-}  // namespace
 
 TEST_CASE("csv writer: labels of any kind are read back, whatever the numbers look like") {
     const std::vector<std::string> nasty{
@@ -79,4 +76,5 @@ TEST_CASE("csv writer: a label with U+0000 is refused before anything is written
     }
 }
 
+}  // namespace
 }  // namespace csv_writer_test

@@ -7,14 +7,13 @@
 #include "tests/support/row_stream.hpp"
 
 namespace format_test {
+namespace {
 
 using namespace attn;
 using namespace attn::io;
 using attn::test::Decoded;
 using attn::test::DecodedFile;
 using attn::test::same_bits;
-
-namespace {
 
 using Shape = std::vector<std::size_t>;
 
@@ -185,8 +184,6 @@ void check_type(const OutputFormat& format, std::mt19937_64& random, ThreadPool*
         }
 }
 
-}  // namespace
-
 TEST_CASE("formats: a reader of any format that streams gets every bit back, under every style") {
     std::mt19937_64 random(7);
     ThreadPool three(3);
@@ -266,4 +263,5 @@ TEST_CASE(
     CHECK(text.find("\n@14\n") != std::string::npos);
 }
 
+}  // namespace
 }  // namespace format_test

@@ -3,12 +3,11 @@
 #include "tests/support/gguf_bytes.hpp"
 
 namespace gguf_tokenizer_test {
+namespace {
 
 using namespace attn;
 using namespace attn::io;
 using nlohmann::json;
-
-namespace {
 
 /// That of a GGUF file with this metadata.
 Tokenizer of_file(const json& metadata) {
@@ -97,8 +96,6 @@ void damage(const json& metadata, test::Sample& sample) {
         }
 }
 
-}  // namespace
-
 TEST_CASE("tokenizer: those in GGUF files give llama.cpp's ids, and the texts again") {
     test::Sample sample;
     for (const char* name : {"llama", "qwen2"}) {
@@ -165,4 +162,5 @@ TEST_CASE("tokenizer: those of BERT and T5 in GGUF files are those of tokenizer.
     CHECK(Tokenizer::from_gguf("m", cased).encode("Hello", false).ids.size() == 1);
 }
 
+}  // namespace
 }  // namespace gguf_tokenizer_test

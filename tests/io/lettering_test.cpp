@@ -4,11 +4,10 @@
 #include "tests/support/support.hpp"
 
 namespace lettering_test {
+namespace {
 
 using namespace attn;
 using namespace attn::io;
-
-namespace {
 
 std::string utf8(char32_t code) {
     std::string text;
@@ -40,8 +39,6 @@ std::string seen(std::string_view text, const std::vector<char32_t>& candidates)
         }
     return order;
 }
-
-}  // namespace
 
 TEST_CASE("lettering: every script is drawn, each letter different from U+FFFD and from blank") {
     const std::vector<std::uint8_t> unknown = picture_of(replacement);
@@ -104,4 +101,5 @@ TEST_CASE("lettering: joiners and style selectors of emoji are not drawn") {
     CHECK(text_line("❤️").glyphs.size() == 1);
 }
 
+}  // namespace
 }  // namespace lettering_test

@@ -7,10 +7,9 @@
 #include "tests/support/support.hpp"
 
 namespace loaded_models_test {
+namespace {
 
 using namespace attn;
-
-namespace {
 
 /// A value of the given size.
 struct Sized {
@@ -31,8 +30,6 @@ bool wait_for(const std::atomic<bool>& flag) {
         std::this_thread::sleep_for(std::chrono::milliseconds(1));
     return flag;
 }
-
-}  // namespace
 
 TEST_CASE("model files: the values used last are kept, up to a total size") {
     io::Recent<Sized> recent(ten, size_of);
@@ -118,4 +115,5 @@ TEST_CASE("model files: a file is opened once, whatever becomes of its name") {
     CHECK(first->arrays.size() == 1);
 }
 
+}  // namespace
 }  // namespace loaded_models_test

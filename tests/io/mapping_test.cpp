@@ -8,11 +8,10 @@
 #include "tests/support/support.hpp"
 
 namespace mapping_test {
+namespace {
 
 using namespace attn;
 using namespace attn::io;
-
-namespace {
 
 /// A safetensors file of one tensor whose header is padded to `padding` more bytes.
 std::string file_of(const std::string& dtype, std::size_t elements, std::size_t size,
@@ -27,8 +26,6 @@ std::string file_of(const std::string& dtype, std::size_t elements, std::size_t 
     test::write_text(path, bytes_of_number(text.size(), 8) + text + data);
     return path;
 }
-
-}  // namespace
 
 TEST_CASE("mapping: elements in place are those that are read, if their type and place allow") {
     struct Type {
@@ -86,4 +83,5 @@ TEST_CASE("mapping: a page that the file loses ends the program with one line") 
           "attn: error: " + path + ": became shorter while it was read; expected a file at rest\n");
 }
 
+}  // namespace
 }  // namespace mapping_test

@@ -6,12 +6,11 @@
 #include "tests/support/awkward_values.hpp"
 
 namespace number_planes_test {
+namespace {
 
 using namespace attn;
 using namespace attn::io;
 using attn::test::same_bits;
-
-namespace {
 
 constexpr double no_number = std::numeric_limits<double>::quiet_NaN();
 
@@ -123,8 +122,6 @@ void check_any_panel(std::size_t cells, std::mt19937_64& random) {
     }
 }
 
-}  // namespace
-
 TEST_CASE(
     "number planes: any numbers of either type come back, to the bit or rounded to the nearest") {
     std::mt19937_64 random(20);
@@ -163,4 +160,5 @@ TEST_CASE("number planes: the first map is exact as long as the others can give 
     CHECK(plane_bytes(costs, {6, 6, 6}) == doctest::Approx(2.2e6));
 }
 
+}  // namespace
 }  // namespace number_planes_test

@@ -10,12 +10,11 @@
 #include "tests/support/support.hpp"
 
 namespace output_file_test {
+namespace {
 
 using namespace attn;
 using namespace attn::io;
 namespace fs = std::filesystem;
-
-namespace {
 
 std::size_t files_in(const std::string& folder) {
     return static_cast<std::size_t>(
@@ -37,8 +36,6 @@ std::string fresh_folder(const std::string& name) {
     fs::create_directory(folder);
     return folder;
 }
-
-}  // namespace
 
 TEST_CASE("output: nobody sees more of a file while it is replaced, nor behind, than before") {
     const std::string folder = fresh_folder("modes"), path = folder + "/r.json";
@@ -135,4 +132,5 @@ TEST_CASE("output: other names of a file keep the old bytes") {
     CHECK(test::read_text(folder + "/other") == "old");
 }
 
+}  // namespace
 }  // namespace output_file_test

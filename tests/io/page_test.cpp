@@ -6,12 +6,11 @@
 #include "tests/support/support.hpp"
 
 namespace page_test {
+namespace {
 
 using namespace attn;
 using namespace attn::io;
 using test::count_of;
-
-namespace {
 
 const IsMasked is_future = [](std::size_t, std::size_t, std::size_t query, std::size_t key) {
     return key > query;
@@ -48,8 +47,6 @@ std::string data_text(const std::string& page, const std::string& id) {
 nlohmann::json data_of(const std::string& page, const std::string& id) {
     return nlohmann::json::parse(data_text(page, id));
 }
-
-}  // namespace
 
 TEST_CASE("page: labels and titles are only text") {
     const std::vector<std::string> tokens{"</script><script>alert(1)</script>",
@@ -126,4 +123,5 @@ TEST_CASE("page: several arrays, nothing from elsewhere") {
     CHECK(count_of(page, "--masked: " + hex_text(masked_ground)) == 1);
 }
 
+}  // namespace
 }  // namespace page_test

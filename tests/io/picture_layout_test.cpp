@@ -4,11 +4,10 @@
 #include "tests/support/support.hpp"
 
 namespace picture_layout_test {
+namespace {
 
 using namespace attn;
 using namespace attn::io;
-
-namespace {
 
 /// What a text covers; of slanted ones the box around it.
 struct Place {
@@ -117,8 +116,6 @@ void check(const HeatMap& map, const PictureStyle& style) {
         }
 }
 
-}  // namespace
-
 TEST_CASE("pictures: at any size nothing is cut off and texts do not overlap") {
     test::Sample sample;
     for (std::size_t heads : {1u, 2u, 3u, 12u, 24u})
@@ -148,4 +145,5 @@ TEST_CASE("pictures: large ones keep to a palette, whatever is lettered") {
     CHECK(png.at(color_type) == palette);
 }
 
+}  // namespace
 }  // namespace picture_layout_test

@@ -7,13 +7,12 @@
 #include "tests/support/gguf_bytes.hpp"
 
 namespace quantised_test {
+namespace {
 
 using namespace attn;
 using namespace attn::io;
 using namespace attn::test;
 using nlohmann::json;
-
-namespace {
 
 using Tensor = StoredTensor;
 
@@ -78,8 +77,6 @@ void check_scaled(std::size_t rows, std::size_t columns, std::size_t block_rows,
     CHECK(wrong == 0);
     check_ranges(array);
 }
-
-}  // namespace
 
 TEST_CASE("quantised: FP8 in blocks with ragged edges, by rows, and with one scale") {
     check_scaled(5, 9, 2, 4, {3, 3}, fp8);
@@ -205,4 +202,5 @@ TEST_CASE("rearranged: parts, transposes and turns, in any range") {
     for (const StoredArray& array : {turned, rows, part_of("p", turned, 2)}) check_ranges(array);
 }
 
+}  // namespace
 }  // namespace quantised_test

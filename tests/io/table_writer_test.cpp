@@ -4,13 +4,12 @@
 #include "tests/support/support.hpp"
 
 namespace table_writer_test {
+namespace {
 
 using namespace attn;
 using namespace attn::io;
 using attn::test::lines_of;
 using attn::test::words_in;
-
-namespace {
 
 std::string table(const Report& report, const NumberStyle& style = {}) {
     return test::written([&](Output& out) { write_table(out, report, style); });
@@ -123,8 +122,6 @@ std::string fault_of(const Parts& whole, const Parts& part, std::size_t width) {
                : "";
 }
 
-}  // namespace
-
 TEST_CASE("table: of any width no line is wider, and what is shown is what the whole table has") {
     for (const std::size_t rows : {1u, 2u, 3u, 7u})
         for (const std::size_t columns : {1u, 2u, 3u, 5u, 8u, 40u})
@@ -174,4 +171,5 @@ TEST_CASE(
           std::string::npos);
 }
 
+}  // namespace
 }  // namespace table_writer_test

@@ -4,12 +4,11 @@
 #include "tests/support/support.hpp"
 
 namespace terminal_map_test {
+namespace {
 
 using namespace attn;
 using namespace attn::io;
 using attn::test::lines_of;
-
-namespace {
 
 const IsMasked is_future = [](std::size_t, std::size_t, std::size_t query, std::size_t key) {
     return key > query;
@@ -64,8 +63,6 @@ Terminal terminal_in(const std::map<std::string, std::string>& environment, bool
         return found == environment.end() ? nullptr : found->second.c_str();
     });
 }
-
-}  // namespace
 
 TEST_CASE("terminal: each number of colours has its own codes for the same picture") {
     const auto row = [](ColorDepth depth) {
@@ -207,4 +204,5 @@ TEST_CASE(
     }
 }
 
+}  // namespace
 }  // namespace terminal_map_test

@@ -6,12 +6,11 @@
 #include "tests/support/support.hpp"
 
 namespace tokenizer_test {
+namespace {
 
 using namespace attn;
 using namespace attn::io;
 using nlohmann::json;
-
-namespace {
 
 /// A tokenizer with nothing but a vocabulary of whole words.
 json simple_tokenizer() {
@@ -56,8 +55,6 @@ json sequence_of(const json& step, int count, const char* list, bool nested) {
                 {list, json::array({step, sequence_of(step, count - 1, list, true)})}};
     return {{"type", "Sequence"}, {list, std::vector<json>(static_cast<std::size_t>(count), step)}};
 }
-
-}  // namespace
 
 TEST_CASE("tokenizer: models' tokenizers give the library's ids") {
     const char* const golden = std::getenv("ATTN_GOLDEN");  // a folder with more of them
@@ -270,4 +267,5 @@ TEST_CASE("tokenizer: a folder of Hugging Face's cache leads to its snapshot") {
           std::string::npos);
 }
 
+}  // namespace
 }  // namespace tokenizer_test

@@ -3,11 +3,10 @@
 #include "tests/support/support.hpp"
 
 namespace torch_writer_test {
+namespace {
 
 using namespace attn;
 using namespace attn::io;
-
-namespace {
 
 template <class T>
 AnyArray typed(const Array<double>& values) {
@@ -16,8 +15,6 @@ AnyArray typed(const Array<double>& values) {
                    [](double v) { return static_cast<T>(v); });
     return array;
 }
-
-}  // namespace
 
 TEST_CASE("torch: every tensor on file is printed as PyTorch prints it") {
     const auto cases = test::load_data("golden/torch_print.json")["cases"];
@@ -35,4 +32,5 @@ TEST_CASE("torch: every tensor on file is printed as PyTorch prints it") {
     }
 }
 
+}  // namespace
 }  // namespace torch_writer_test

@@ -5,7 +5,6 @@
 #include "tests/support/support.hpp"
 
 namespace utf8_test {
-
 namespace {
 
 using namespace attn::io;
@@ -21,8 +20,6 @@ std::string json_string(std::string_view text) {
     append_json_string(json, text);
     return json;
 }
-
-}  // namespace
 
 TEST_CASE("joiners and styles are seen where letters or emoji need them, and nowhere else") {
     for (std::u32string_view text :
@@ -60,4 +57,5 @@ TEST_CASE("display width: ASCII, accents, combining marks, wide characters, emoj
     CHECK(display_width("\uff21") == 2);
 }
 
+}  // namespace
 }  // namespace utf8_test

@@ -3,12 +3,11 @@
 #include "tests/support/support.hpp"
 
 namespace vocabulary_test {
+namespace {
 
 using namespace attn;
 using namespace attn::io;
 using nlohmann::json;
-
-namespace {
 
 std::shared_ptr<const Vocabulary> read(const std::string& name, const std::string& text) {
     test::scratch_folder();
@@ -69,8 +68,6 @@ json list(const std::vector<std::pair<std::string, double>>& pieces) {
     for (const auto& [piece, score] : pieces) all.push_back(json::array({piece, score}));
     return all;
 }
-
-}  // namespace
 
 TEST_CASE("vocabulary: pieces of byte-level tokenizers are the texts that they spell") {
     json vocabulary = json::object();
@@ -140,4 +137,5 @@ TEST_CASE("vocabulary: a file that is cut or changed anywhere is read, or refuse
         CHECK(test::error_of([&] { read("tokenizer.json", text); }) != "");
 }
 
+}  // namespace
 }  // namespace vocabulary_test
