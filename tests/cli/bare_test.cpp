@@ -55,8 +55,7 @@ TEST_CASE("bare: every format with a head loses the head and keeps each array's 
                 continue;
             }
             REQUIRE(bare.code == 0);
-            REQUIRE(run_attn(command(request, {"--format", name, "-o", "whole" + suffix})).code ==
-                    0);
+            output_of(command(request, {"--format", name, "-o", "whole" + suffix}));
             const std::string text = read_text("bare" + suffix);
             for (const char* of_head : {"attn.result", "config", "shapes", "layout", "tokens\""})
                 CHECK_FALSE(contains(text, of_head));

@@ -35,12 +35,6 @@ std::vector<FileKey> file_keys() {
     return keys;
 }
 
-std::string flag_of(const FileKey& key) {
-    std::string flag = "--" + key.key;
-    std::replace(flag.begin(), flag.end(), '_', '-');
-    return flag;
-}
-
 /// A request that names `path` by the key, with all else that it needs.
 std::string naming(const FileKey& key, const std::string& path) {
     json request{{"id", key.key}, {"mode", key.mode}};
@@ -80,7 +74,7 @@ TEST_CASE("batch: what flags and requests name is never written over, by any lin
             if (key.is_flag)
                 for (const std::string to : {"-o ", ">>", "--resume "})
                     forms.push_back("attn batch good.ndjson --mode " + key.mode + " " +
-                                    flag_of(key) + " op.json " + to + out);
+                                    flag_of_key(key.key) + " op.json " + to + out);
             for (const std::string& form : forms) {
                 CAPTURE(form);
                 const Outcome outcome = run_shell("cd f; " + form);
@@ -132,7 +126,7 @@ TEST_CASE("pipes and devices behind a folder or in a request are refused, not wa
             json rest = request;
             rest.erase(key.key);
             write_text("f/rest.ndjson", rest.dump() + "\n");
-            if (key.is_flag) check("attn batch rest.ndjson " + flag_of(key) + " special");
+            if (key.is_flag) check("attn batch rest.ndjson " + flag_of_key(key.key) + " special");
             request.erase("id");
             write_text("f/one.json", request.dump());
             check("attn " + key.mode + " one.json");
@@ -189,7 +183,8 @@ TEST_CASE("batch: --no-files refuses every key that names a file, whatever is th
         rest.erase("weights");
         write_text("f/r.ndjson", rest.dump() + "\n");
         if (!key.is_flag) continue;
-        const std::string line = "cd f; attn batch r.ndjson " + flag_of(key) + " there.json" +
+        const std::string line = "cd f; attn batch r.ndjson " + flag_of_key(key.key) +
+                                 " there.json" +
                                  (key.key == "model_config" ? " --weights gpt2" : "");
         const Outcome free = run_shell(line), bound = run_shell(line + " --no-files");
         CHECK(free.out == bound.out);

@@ -74,9 +74,7 @@ Json arrays_of(const Json& question) {
 
 Json answer_to(Json question) {
     write_text("q.json", question.dump());
-    const Outcome outcome = run_attn({question["mode"].get<std::string>(), "q.json"});
-    REQUIRE_MESSAGE(outcome.code == 0, outcome.err);
-    return Json::parse(outcome.out);
+    return Json::parse(output_of({question["mode"].get<std::string>(), "q.json"}));
 }
 
 /// The entries `heads` of the axis at `depth`.

@@ -57,23 +57,14 @@ TEST_CASE("golden: every case of real PyTorch, parameters to the last bit") {
     CHECK(cases == 60);
 }
 
-/// FNV-1a over the bytes of the numbers in T, the low 32 bits in hexadecimal.
-template <class T, class Bits>
-std::string hash_in(const std::vector<double>& values) {
-    std::uint64_t state = 0xcbf29ce484222325;
-    for (const double value : values) {
-        auto bits = std::bit_cast<Bits>(static_cast<T>(value));
-        for (std::size_t byte = 0; byte < sizeof(Bits); ++byte, bits >>= 8)
-            state = (state ^ (bits & 0xff)) * 0x100000001b3;
-    }
-    char text[9];
-    std::snprintf(text, sizeof text, "%08x", static_cast<unsigned>(state & 0xffffffff));
-    return text;
-}
-
+/// The low 32 bits of the hash of the numbers in their type, in hexadecimal.
 std::string hash_of(const json& values, const std::string& dtype) {
-    return dtype == "float32" ? hash_in<float, std::uint32_t>(flat(values))
-                              : hash_in<double, std::uint64_t>(flat(values));
+    const std::uint64_t hash = dtype == "float32"
+                                   ? hash_of_bytes(attn::Array<float>(array_of(values)))
+                                   : hash_of_bytes(array_of(values));
+    char text[9];
+    std::snprintf(text, sizeof text, "%08x", static_cast<unsigned>(hash & 0xffffffff));
+    return text;
 }
 
 TEST_CASE("drawn input: torch.rand, torch.randn and the weights after them, of every size") {

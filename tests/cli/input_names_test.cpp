@@ -43,12 +43,6 @@ Given given(const std::string& key) {
     return {};
 }
 
-std::vector<std::size_t> shape_of(const json& array) {
-    std::vector<std::size_t> shape;
-    for (const json* at = &array; at->is_array(); at = &(*at)[0]) shape.push_back(at->size());
-    return shape;
-}
-
 StoredTensor tensor_of(const std::string& name, const json& array) {
     std::string bytes;
     const json flat = array.flatten();

@@ -12,7 +12,6 @@ using namespace attn::test;
 using nlohmann::json;
 
 json inspected(const Words& words, const std::string& input = "") {
-    CAPTURE(words);
     return answer(Words{"inspect"} + words + Words{"--format", "json"}, input);
 }
 

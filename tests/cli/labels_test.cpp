@@ -151,10 +151,8 @@ TEST_CASE("labels: files name queries and keys in every format, and flags win") 
         const std::string request = json{{"inputs", rows}, {"tokens", names}}.dump();
         write_text(name + "_request.json", request);
         for (const char* suffix : {".json", ".npz", ".safetensors"})
-            REQUIRE(run_attn({"self", "-", "--init", "none", "--emit", "inputs,keys", "-o",
-                              name + suffix},
-                             request)
-                        .code == 0);
+            output_of({"self", "-", "--init", "none", "--emit", "inputs,keys", "-o", name + suffix},
+                      request);
     };
     store("a", a, qs);
     store("b", b, ks);

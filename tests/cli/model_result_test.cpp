@@ -18,10 +18,7 @@ constexpr const char* formats[] = {"json", "npz", "safetensors"};
 /// Writes a model of the family and its result as r.json, r.npz and r.safetensors.
 json write_files(const json& model, const Words& words) {
     write_model(model, "model");
-    for (const std::string format : formats) {
-        const Outcome run = run_attn(words + Words{"-o", "r." + format});
-        REQUIRE_MESSAGE(run.code == 0, run.err);
-    }
+    for (const std::string format : formats) output_of(words + Words{"-o", "r." + format});
     return json::parse(read_text(scratch_folder() + "/r.json"));
 }
 
@@ -38,14 +35,6 @@ bool is_of_layers(const json& array) {
     };
     return array.is_array() && std::any_of(array.begin(), array.end(),
                                            [&](const json& entry) { return rank(&entry) > 1; });
-}
-
-json map_of_page(const std::string& page) {
-    const std::string start = "<script type=\"application/json\" id=\"map-0\">";
-    const std::size_t begin = page.find(start);
-    REQUIRE_NE(begin, std::string::npos);
-    const std::size_t from = begin + start.size();
-    return json::parse(page.substr(from, page.find("</script>", from) - from));
 }
 
 TEST_CASE("model results: explain, plot, compare and inspect take the result of every family") {
@@ -162,12 +151,11 @@ TEST_CASE("model results: the page has all layers and heads") {
             const json& array = result[name];
             std::string first;
             for (const std::string format : formats) {
-                REQUIRE_EQ(
-                    run_attn({"plot", "r." + format, "--array", name, "-o", "page.html"}).code, 0);
+                output_of({"plot", "r." + format, "--array", name, "-o", "page.html"});
                 const std::string page = read_text(scratch_folder() + "/page.html");
                 if (first.empty()) first = page;
                 CHECK(page == first);
-                const json map = map_of_page(page);
+                const json map = json::parse(script_of(page, "map-0"));
                 REQUIRE_EQ(map["axes"][0]["size"], array.size());
                 const std::size_t heads = map["axes"][1]["size"], width = map["columns"]["size"],
                                   rows = map["rows"]["size"];
@@ -210,15 +198,13 @@ TEST_CASE("model results: explain shows the weights of each layer and head") {
             if (weights[layer].is_null()) continue;
             const std::string number = std::to_string(layer);
             for (const std::string format : formats) {
-                const Words words{"explain", "r." + format, "--layer", number,
-                                  "--head",  "1",           "--token", "2"};
-                const Outcome run = run_attn(words);
-                REQUIRE_MESSAGE(run.code == 0, run.err);
-                CHECK(run.out.starts_with("Query 2 of layer " + number + " of model\n"));
+                const std::string page = output_of(
+                    {"explain", "r." + format, "--layer", number, "--head", "1", "--token", "2"});
+                CHECK(page.starts_with("Query 2 of layer " + number + " of model\n"));
                 for (const json& weight : weights[layer][1][2]) {
                     std::array<char, 32> text{};
                     std::snprintf(text.data(), text.size(), "%.4f", weight.get<double>());
-                    CHECK((weight == 0 || run.out.find(text.data()) != std::string::npos));
+                    CHECK((weight == 0 || contains(page, text.data())));
                 }
             }
             json changed = result;
@@ -229,8 +215,6 @@ TEST_CASE("model results: explain shows the weights of each layer and head") {
                      3);
         }
     }
-    write_results("gpt2");
-    check_error({"explain", "r.json"}, "", 2, "attention_weights.0, attention_weights.1");
 }
 
 }  // namespace

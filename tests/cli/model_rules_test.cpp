@@ -271,15 +271,12 @@ TEST_CASE("models: a wrapper's output projection multiplies the joined heads, an
                     CHECK(result["context_vectors"][token][o].get<double>() ==
                           doctest::Approx(sum).epsilon(1e-12));
                 }
-            REQUIRE(run_attn(Words{"multihead", "-", "--weights", "w.json", "--emit", "all", "-o",
-                                   "golden.safetensors"} +
-                                 float64,
-                             inputs)
-                        .code == 0);
+            output_of(
+                words_in("multihead - --weights w.json --emit all -o golden.safetensors") + float64,
+                inputs);
             for (const char* file : {"saved.npz", "golden.safetensors"})
-                CHECK(json::parse(
-                          run_attn(Words{"multihead", "-", "--weights", file} + float64, inputs)
-                              .out)["context_vectors"] == result["context_vectors"]);
+                CHECK(result_of(Words{"multihead", "-", "--weights", file} + float64,
+                                inputs)["context_vectors"] == result["context_vectors"]);
         }
     }
 }

@@ -28,16 +28,6 @@ std::vector<float> numbers_of(const Shape& shape, Signs signs, std::mt19937& ran
     return numbers;
 }
 
-struct Range {
-    std::size_t first, last;
-};
-
-/// "query 4 to 7" or "column 3".
-Range range_of(const std::string& text) {
-    const std::size_t first = std::stoul(text.substr(text.find(' ') + 1)), to = text.find(" to ");
-    return {first, to == std::string::npos ? first : std::stoul(text.substr(to + 4))};
-}
-
 /// The element of largest magnitude in a block; whether all are numbers.
 struct Largest {
     float value = 0;
@@ -63,9 +53,9 @@ void check_tooltip(const std::string& text, const float* matrix, const Shape& sh
     CAPTURE(text);
     const std::size_t colon = text.find(": "), comma = std::min(text.find(", "), colon);
     const bool is_row = comma == colon;
-    const Range rows = range_of(text.substr(0, comma));
+    const Range rows = range_in(text.substr(0, comma));
     const Range columns =
-        is_row ? Range{0, shape.columns - 1} : range_of(text.substr(comma + 2, colon - comma - 2));
+        is_row ? Range{0, shape.columns - 1} : range_in(text.substr(comma + 2, colon - comma - 2));
     const Largest expected(matrix, shape, rows, columns);
     const std::string found = text.substr(colon + 2);
     ++(is_row ? count.rows : count.cells);
@@ -81,7 +71,7 @@ void check_tooltip(const std::string& text, const float* matrix, const Shape& sh
         REQUIRE(number == expected.value);
         return;
     }
-    const Range there = range_of(found.substr(found.find(" at ") + 4));
+    const Range there = range_in(found.substr(found.find(" at ") + 4));
     REQUIRE(number == Largest(matrix, shape, rows, there).value);
     // Cells with an element that is not a number do not count.
     REQUIRE(contains(found, "; other cells have no number") == !expected.all);
@@ -110,15 +100,14 @@ TEST_CASE("pictures: tooltips of rows and of pooled cells give the element of la
             write_text("a.npy", npy_of(axes, bytes));
             const std::string names =
                 shape.in_one_column ? "batch,head,row,column" : "head,row,column";
-            const Outcome outcome = run_attn({"plot", "a.npy", "--axes", names, "-o", "a.svg"});
-            REQUIRE_MESSAGE(outcome.code == 0, outcome.err);
+            output_of({"plot", "a.npy", "--axes", names, "-o", "a.svg"});
             const std::string svg = read_text("a.svg"), open = "<title>row ";
             // Each matrix begins with its row 0.
             std::size_t matrix = 0, last_row = 0;
             for (std::size_t at = svg.find(open); at != std::string::npos;
                  at = svg.find(open, at + 1)) {
                 const std::string text = svg.substr(at + 7, svg.find('<', at + 1) - at - 7);
-                const std::size_t row = range_of(text).first;
+                const std::size_t row = range_in(text).first;
                 if (row < last_row) ++matrix;
                 last_row = row;
                 check_tooltip(text, numbers.data() + matrix * shape.rows * shape.columns, shape,

@@ -124,8 +124,7 @@ TEST_CASE("a result with any other flag is answered, or refused in one line") {
     for (const Made& made : questions())
         for (const std::string& format : formats) {
             const std::string result = made.name + "." + format;
-            const Outcome outcome = run_attn(made.question + Words{"--emit", "all", "-o", result});
-            REQUIRE_MESSAGE(outcome.code == 0, outcome.err);
+            output_of(made.question + Words{"--emit", "all", "-o", result});
             for (const Words& command : commands(made.question[0], result))
                 for (const Words& flag : flags()) {
                     const Words words = command + flag + flags()[++place % flags().size()];

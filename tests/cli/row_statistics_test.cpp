@@ -89,9 +89,7 @@ TEST_CASE("top keys are those of the whole weights, with every option and kernel
                   "--emit",   "argmax_key,top_keys,top_weights",
                   "--top",    std::to_string(top)};
         const auto answer_on = [&](const char* threads) {
-            const Outcome answer = run_attn(words + Words{"--threads", threads});
-            REQUIRE_MESSAGE(answer.code == 0, answer.err);
-            return Json::parse(answer.out);
+            return Json::parse(output_of(words + Words{"--threads", threads}));
         };
         const Json found = answer_on("2");
         if (number % 8 == 0) CHECK(answer_on("3") == found);

@@ -23,14 +23,10 @@ std::uint64_t bits_of(T value) {
     return std::bit_cast<std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>>(value);
 }
 
-/// FNV-1a over the numbers' bytes, the low 32 bits.
+/// The low 32 bits.
 template <class T>
 std::string hash_of(const Tensor4<T>& values) {
-    std::uint64_t state = 0xcbf29ce484222325;
-    for (T value : values)
-        for (std::size_t byte = 0; byte < sizeof(T); ++byte)
-            state = (state ^ (bits_of(value) >> (8 * byte) & 255)) * 0x100000001b3;
-    return hex(state & 0xffffffff, 8);
+    return hex(test::hash_of_bytes(values) & 0xffffffff, 8);
 }
 
 template <class T>

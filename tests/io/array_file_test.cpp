@@ -22,8 +22,8 @@ TEST_CASE("array files: every array of NumPy and safetensors has the values that
         REQUIRE(array != nullptr);
         CHECK(array->shape == entry["shape"].get<std::vector<std::size_t>>());
         if (array->elements() == 0) {
-            CHECK(error_of([&] { read_numbers(*array, anything); }).find("at least one element") !=
-                  std::string::npos);
+            CHECK(contains(error_of([&] { read_numbers(*array, anything); }),
+                           "at least one element"));
             continue;
         }
         const NumberArray read = read_numbers(*array, anything);
@@ -43,8 +43,7 @@ TEST_CASE("array files: arrays without numbers are refused by name, their neighb
         const InputFile file = open_input_file(path);
         const StoredArray* array = file.arrays->find(entry.value("array", ""));
         REQUIRE(array != nullptr);
-        CHECK(error_of([&] { read_numbers(*array, anything); }).find("elements of type") !=
-              std::string::npos);
+        CHECK(contains(error_of([&] { read_numbers(*array, anything); }), "elements of type"));
     }
 }
 

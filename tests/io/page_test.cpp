@@ -35,17 +35,8 @@ std::string page_of(const std::vector<HeatMap>& maps) {
     return test::written([&](Output& out) { write_html(out, maps); });
 }
 
-/// The contents of the script element with that id, which ends where a browser sees its end.
-std::string data_text(const std::string& page, const std::string& id) {
-    const std::string open = "<script type=\"application/json\" id=\"" + id + "\">";
-    const std::size_t at = page.find(open);
-    REQUIRE(at != std::string::npos);
-    const std::size_t begin = at + open.size();
-    return page.substr(begin, page.find("</script", begin) - begin);
-}
-
 nlohmann::json data_of(const std::string& page, const std::string& id) {
-    return nlohmann::json::parse(data_text(page, id));
+    return nlohmann::json::parse(test::script_of(page, id));
 }
 
 TEST_CASE("page: labels and titles are only text") {
@@ -66,7 +57,7 @@ TEST_CASE("page: labels and titles are only text") {
     CHECK(count_of(page, "\u2028") == 0);
     CHECK(count_of(page, "a&lt;/title&gt;&lt;script&gt;{{data}}\\x0a &amp; b") == 2);
 
-    const std::string text = data_text(page, "map-0");
+    const std::string text = test::script_of(page, "map-0");
     CHECK(text.find_first_of("<>&") == std::string::npos);
     const nlohmann::json data = nlohmann::json::parse(text);
     for (std::size_t i = 0; i < tokens.size(); ++i)

@@ -87,6 +87,14 @@ std::string from_base64(std::string_view text) {
     return bytes;
 }
 
+std::string script_of(const std::string& page, const std::string& id) {
+    const std::string open = "<script type=\"application/json\" id=\"" + id + "\">";
+    const std::size_t at = page.find(open);
+    REQUIRE(at != std::string::npos);
+    const std::size_t begin = at + open.size();
+    return page.substr(begin, page.find("</script", begin) - begin);
+}
+
 void write_text(const std::string& path, const std::string& text) {
     std::ofstream(path, std::ios::binary) << text;
 }

@@ -53,6 +53,9 @@ void write_text(const std::string& path, const std::string& text);
 /// The bytes of base64, or all before a digit that is none.
 std::string from_base64(std::string_view text);
 
+/// The contents of a page's script element with that id, which ends where a browser sees its end.
+std::string script_of(const std::string& page, const std::string& id);
+
 /// A separate folder for each test process, removed at its end; it is the working directory.
 const std::string& scratch_folder();
 
@@ -88,6 +91,16 @@ inline std::vector<double> numbers_of(const Array<double>& array) {
 template <class T>
 bool same_bits(T a, T b) {
     return std::memcmp(&a, &b, sizeof a) == 0 || (std::isnan(a) && std::isnan(b));
+}
+
+/// FNV-1a over the bytes of numbers or letters.
+template <class List>
+std::uint64_t hash_of_bytes(const List& list) {
+    const auto* const bytes = reinterpret_cast<const unsigned char*>(list.data());
+    std::uint64_t hash = 0xcbf29ce484222325;
+    for (std::size_t i = 0; i < list.size() * sizeof *list.data(); ++i)
+        hash = (hash ^ bytes[i]) * 0x100000001b3;
+    return hash;
 }
 
 /// A text as a file that was read.
