@@ -19,9 +19,13 @@ import pathlib
 import random
 import re
 import shutil
+import struct
 import subprocess
 import sys
 import tempfile
+
+sys.dont_write_bytecode = True
+from support.array_files import npy_head  # noqa: E402
 
 DATA = pathlib.Path(__file__).resolve().parent.parent / "data"
 OPERANDS = {"context", "mask", "key_padding_mask", "past_key", "past_value", "past_state", "tokens"}
@@ -320,12 +324,8 @@ def prepare(folder):
     folder.joinpath("mask.csv").write_text("0,-1,0,-2,0,-1\n" * 6)
     for name, shift in (("q", 5), ("k", 6), ("v", 7)):
         text = rows(5, 8, shift).replace("\n", ",")
-        import struct
         numbers = [float(x) for x in text.split(",")]
-        head = b"{'descr': '<f4', 'fortran_order': False, 'shape': (5, 8), }".ljust(117) + b"\n"
-        folder.joinpath(name + ".npy").write_bytes(
-            b"\x93NUMPY\x01\x00" + struct.pack("<H", len(head)) + head +
-            struct.pack("<40f", *numbers))
+        folder.joinpath(name + ".npy").write_bytes(npy_head((5, 8)) + struct.pack("<40f", *numbers))
 
 
 def main():

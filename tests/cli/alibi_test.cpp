@@ -1,15 +1,13 @@
 // Slopes of ALiBi, of any number of heads, and the layers of models that have them. Every form of
 // --alibi-slopes: same_answers.txt.
 #include "tests/support/answers.hpp"
-#include "tests/support/drawn_model.hpp"
 #include "tests/support/model_cases.hpp"
 
 namespace alibi_test {
+namespace {
 
 using namespace attn::test;
 using nlohmann::json;
-
-namespace {
 
 /// The recursion of the paper's own code.
 std::vector<double> published(std::size_t heads) {
@@ -62,8 +60,6 @@ bool are_near(const std::vector<double>& a, const std::vector<double>& b) {
     return true;
 }
 
-}  // namespace
-
 TEST_CASE("alibi: slopes by default, by name and in a list") {
     CHECK(are_near(published(6), {0.25, 0.0625, 1 / 64.0, 1 / 256.0, 0.5, 0.125}));
     const Words words{"sdpa", "-", "--emit", "biased_scores"};
@@ -113,4 +109,5 @@ TEST_CASE("alibi: a layer of BLOOM or MPT with any number of heads is one of att
         }
 }
 
+}  // namespace
 }  // namespace alibi_test

@@ -4,11 +4,11 @@
 #include "tests/support/answers.hpp"
 
 namespace bare_test {
+namespace {
 
 using namespace attn;
 using namespace attn::test;
 using Json = nlohmann::ordered_json;
-namespace {
 
 /// One request per mode, with an id, labels, masks and arrays of several ranks.
 std::vector<Json> requests() {
@@ -40,8 +40,6 @@ Words command(const Json& request, const Words& more) {
     return with({request["mode"].get<std::string>(), "r.json"}, more);
 }
 
-}  // namespace
-
 TEST_CASE("bare: every format with a head loses the head and keeps each array's bytes") {
     for (const Json& request : requests()) {
         CAPTURE(request.dump());
@@ -57,8 +55,7 @@ TEST_CASE("bare: every format with a head loses the head and keeps each array's 
                 continue;
             }
             REQUIRE(bare.code == 0);
-            REQUIRE(run_attn(command(request, {"--format", name, "-o", "whole" + suffix})).code ==
-                    0);
+            output_of(command(request, {"--format", name, "-o", "whole" + suffix}));
             const std::string text = read_text("bare" + suffix);
             for (const char* of_head : {"attn.result", "config", "shapes", "layout", "tokens\""})
                 CHECK_FALSE(contains(text, of_head));
@@ -80,4 +77,5 @@ TEST_CASE("bare: every format with a head loses the head and keeps each array's 
     }
 }
 
+}  // namespace
 }  // namespace bare_test

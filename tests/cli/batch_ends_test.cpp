@@ -7,11 +7,10 @@
 #include "tests/support/requests.hpp"
 
 namespace batch_ends_test {
+namespace {
 
 using namespace attn::test;
 using nlohmann::json;
-
-namespace {
 
 const std::string requests = "requests.ndjson", results = "results.ndjson";
 
@@ -21,8 +20,6 @@ void check_whole_lines(const std::string& text, const std::string& whole) {
     CHECK((whole.compare(0, text.size(), text) == 0));
     answers_in(text);  // throws for text that is not JSON
 }
-
-}  // namespace
 
 TEST_CASE("batch: SIGINT and SIGTERM end after the record in hand, and --resume completes") {
     make_operands(scratch_folder());
@@ -147,4 +144,5 @@ TEST_CASE("batch: memory does not grow with the number of records") {
     CHECK(9 * answers_kib > 2 * 4096);  // those more would have been seen
 }
 
+}  // namespace
 }  // namespace batch_ends_test

@@ -8,13 +8,12 @@
 #include "tests/support/requests.hpp"
 
 namespace batch_files_test {
+namespace {
 
 using namespace attn;
 using namespace attn::test;
 using nlohmann::json;
 namespace fs = std::filesystem;
-
-namespace {
 
 /// A key that may name a file, and a mode that has it.
 struct FileKey {
@@ -34,12 +33,6 @@ std::vector<FileKey> file_keys() {
     }
     REQUIRE(keys.size() > 10);
     return keys;
-}
-
-std::string flag_of(const FileKey& key) {
-    std::string flag = "--" + key.key;
-    std::replace(flag.begin(), flag.end(), '_', '-');
-    return flag;
 }
 
 /// A request that names `path` by the key, with all else that it needs.
@@ -62,8 +55,6 @@ void make_folder() {
 
 const std::string good_lines = good() + "\n" + good() + "\n";
 
-}  // namespace
-
 TEST_CASE("batch: what flags and requests name is never written over, by any link") {
     const std::string text = R"({"query": [[1, 2], [3, 4]]})";
     make_folder();
@@ -83,7 +74,7 @@ TEST_CASE("batch: what flags and requests name is never written over, by any lin
             if (key.is_flag)
                 for (const std::string to : {"-o ", ">>", "--resume "})
                     forms.push_back("attn batch good.ndjson --mode " + key.mode + " " +
-                                    flag_of(key) + " op.json " + to + out);
+                                    flag_of_key(key.key) + " op.json " + to + out);
             for (const std::string& form : forms) {
                 CAPTURE(form);
                 const Outcome outcome = run_shell("cd f; " + form);
@@ -135,7 +126,7 @@ TEST_CASE("pipes and devices behind a folder or in a request are refused, not wa
             json rest = request;
             rest.erase(key.key);
             write_text("f/rest.ndjson", rest.dump() + "\n");
-            if (key.is_flag) check("attn batch rest.ndjson " + flag_of(key) + " special");
+            if (key.is_flag) check("attn batch rest.ndjson " + flag_of_key(key.key) + " special");
             request.erase("id");
             write_text("f/one.json", request.dump());
             check("attn " + key.mode + " one.json");
@@ -192,7 +183,8 @@ TEST_CASE("batch: --no-files refuses every key that names a file, whatever is th
         rest.erase("weights");
         write_text("f/r.ndjson", rest.dump() + "\n");
         if (!key.is_flag) continue;
-        const std::string line = "cd f; attn batch r.ndjson " + flag_of(key) + " there.json" +
+        const std::string line = "cd f; attn batch r.ndjson " + flag_of_key(key.key) +
+                                 " there.json" +
                                  (key.key == "model_config" ? " --weights gpt2" : "");
         const Outcome free = run_shell(line), bound = run_shell(line + " --no-files");
         CHECK(free.out == bound.out);
@@ -249,4 +241,5 @@ TEST_CASE("batch: an error shows nothing of what is in a file that a request nam
     CHECK(contains(run_shell("cd f; attn batch --each --mode self x.json").out, secret));
 }
 
+}  // namespace
 }  // namespace batch_files_test

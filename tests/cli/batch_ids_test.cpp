@@ -1,13 +1,11 @@
 // Going on with a batch whose records repeat ids or are on other lines: the same bytes as without a
 // break, or a refusal, and never another record's answer.
 #include "tests/support/answers.hpp"
-#include "tests/support/dice.hpp"
 
 namespace batch_ids_test {
+namespace {
 
 using namespace attn::test;
-
-namespace {
 
 const std::string answers = "out.ndjson";
 
@@ -243,8 +241,6 @@ bool mend(Batch& batch, Cases& cases) {
     return same_ids;
 }
 
-}  // namespace
-
 TEST_CASE("batch: going on with generated ids gives the whole answers, or refuses repeated ids") {
     Count gone_on, retried, moved;
     for (unsigned seed = 0; seed < cases(120); ++seed) {
@@ -338,4 +334,5 @@ TEST_CASE("batch: --resume refuses what is not its own, a last line among it, an
         check_refused(text);
 }
 
+}  // namespace
 }  // namespace batch_ids_test

@@ -1,18 +1,15 @@
 // Records that differ only in ids, seeds and elements: what was found for the ones before must not
 // show in an answer.
-#include <functional>
-
 #include "cli/batch/batch.hpp"
 #include "cli/commands.hpp"
 #include "tests/support/answers.hpp"
 
 namespace batch_prepared_test {
+namespace {
 
 using namespace attn;
 using namespace attn::cli;
 using Json = nlohmann::ordered_json;
-
-namespace {
 
 std::vector<Json> kinds_of_records() {
     const Json rows = Json::parse("[[0.4, 0.1], [0.5, 0.8], [0.2, 0.9]]");
@@ -95,8 +92,6 @@ std::vector<Change> changes() {
     return all;
 }
 
-}  // namespace
-
 TEST_CASE("batch: a record's answer does not depend on the records like it before") {
     BatchRequest batch;
     batch.program = &attn_program();
@@ -130,4 +125,5 @@ TEST_CASE("batch: a record's answer does not depend on the records like it befor
     CHECK(bad > 200);
 }
 
+}  // namespace
 }  // namespace batch_prepared_test

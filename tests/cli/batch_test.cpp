@@ -5,11 +5,10 @@
 #include "tests/support/requests.hpp"
 
 namespace batch_test {
+namespace {
 
 using namespace attn::test;
 using nlohmann::json;
-
-namespace {
 
 /// The mixed requests in a folder with what they name, and their answers.
 const std::string mixed = "work/mixed.ndjson";
@@ -18,8 +17,6 @@ Outcome answer_mixed(std::size_t lines, const Words& flags) {
     write_text(mixed, mixed_requests(lines));
     return run_attn(Words{"batch", mixed} + flags);
 }
-
-}  // namespace
 
 TEST_CASE("batch: answers come in the order of the requests, and jobs change no byte") {
     const Outcome alone = answer_mixed(330, {"--jobs", "1"});
@@ -75,4 +72,5 @@ TEST_CASE("batch: --fail-fast and --max-failures end with that record, whatever 
     CHECK(plenty.err == whole.err);
 }
 
+}  // namespace
 }  // namespace batch_test

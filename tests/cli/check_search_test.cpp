@@ -6,11 +6,10 @@
 #include "tests/support/answers.hpp"
 
 namespace check_search_test {
+namespace {
 
 using namespace attn::test;
 using nlohmann::json;
-
-namespace {
 
 /// The report on arrays that are wrong.
 json searched(const Words& question, const json& arrays) {
@@ -52,8 +51,6 @@ json exchanged(const json& array) {
         for (std::size_t j = 0; j < array[i].size(); ++j) turned[j][i] = array[i][j];
     return turned;
 }
-
-}  // namespace
 
 TEST_CASE("check: the search finds heads and keys that were reshaped in place of transposed") {
     constexpr std::size_t heads = 3, queries = 4, keys = 5, d = 6;
@@ -206,4 +203,5 @@ TEST_CASE("check: no mask at all is named before masks that hide nothing") {
             }
 }
 
+}  // namespace
 }  // namespace check_search_test

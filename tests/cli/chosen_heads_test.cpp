@@ -3,11 +3,11 @@
 #include "tests/support/answers.hpp"
 
 namespace chosen_heads_test {
+namespace {
 
 using namespace attn;
 using namespace attn::test;
 using Json = nlohmann::ordered_json;
-namespace {
 
 using Heads = std::vector<std::size_t>;
 
@@ -74,9 +74,7 @@ Json arrays_of(const Json& question) {
 
 Json answer_to(Json question) {
     write_text("q.json", question.dump());
-    const Outcome outcome = run_attn({question["mode"].get<std::string>(), "q.json"});
-    REQUIRE_MESSAGE(outcome.code == 0, outcome.err);
-    return Json::parse(outcome.out);
+    return Json::parse(output_of({question["mode"].get<std::string>(), "q.json"}));
 }
 
 /// The entries `heads` of the axis at `depth`.
@@ -108,8 +106,6 @@ Json limited(Json all, const Heads& heads) {
     }
     return all;
 }
-
-}  // namespace
 
 TEST_CASE("chosen heads: every array of each head holds those, as the result of all has them") {
     for (const char* kernel : {"reference", "generic"})
@@ -175,4 +171,5 @@ TEST_CASE("chosen heads: pictures and comparisons name them") {
     CHECK(contains(compared.err, "r.json has heads [3,1], and s.json heads [3,2]"));
 }
 
+}  // namespace
 }  // namespace chosen_heads_test

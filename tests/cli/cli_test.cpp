@@ -1,14 +1,11 @@
 // The real binary with good input: the same question asked in every way, kernels, help.
-#include <optional>
-
 #include "tests/support/answers.hpp"
 
 namespace cli_test {
+namespace {
 
 using namespace attn::test;
 using nlohmann::json;
-
-namespace {
 
 /// The arrays of answers, by line; a line of other text as it is.
 std::vector<json> arrays_in(const std::string& answers) {
@@ -23,8 +20,6 @@ std::vector<json> arrays_in(const std::string& answers) {
     }
     return lines;
 }
-
-}  // namespace
 
 TEST_CASE("cli: the answers of a group of same_answers.txt have the same arrays") {
     const std::string folder = scratch_folder() + "/same/";
@@ -73,4 +68,5 @@ TEST_CASE("cli: the examples of every help page run") {
     CHECK(examples >= 18);
 }
 
+}  // namespace
 }  // namespace cli_test

@@ -1,17 +1,14 @@
 // attn compare: integers of every type next to every other type, shapes with axes of length 1, and
 // what it prints.
-#include <bit>
-
 #include "io/file/bytes.hpp"
 #include "tests/support/answers.hpp"
 #include "tests/support/drawn_model.hpp"
 
 namespace compare_test {
+namespace {
 
 using namespace attn::test;
 using nlohmann::json;
-
-namespace {
 
 __extension__ using Exact = __int128;
 
@@ -121,8 +118,6 @@ Compared compared(const std::string& a, const std::string& b, const Words& more 
     REQUIRE((outcome.code == 0 || outcome.code == 1));
     return {outcome.code == 0, outcome.err, json::parse(outcome.out)["arrays"][0]};
 }
-
-}  // namespace
 
 TEST_CASE("compare: generated integers of every type next to every type are compared exactly") {
     std::mt19937_64 random(1);
@@ -270,4 +265,5 @@ TEST_CASE("compare: units of half types count the numbers of that type") {
             }
 }
 
+}  // namespace
 }  // namespace compare_test

@@ -8,11 +8,10 @@
 #include "tests/support/process.hpp"
 
 namespace endings_test {
+namespace {
 
 using namespace attn::test;
 namespace fs = std::filesystem;
-
-namespace {
 
 // Sanitizers make a program many times slower: then a part has to do.
 #ifdef ATTN_SANITIZED
@@ -64,8 +63,6 @@ void make_link(const std::string& to, const std::string& path) {
 bool is_one_error(const std::string& text) {
     return text.starts_with("attn: error: ") && text.find('\n') + 1 == text.size();
 }
-
-}  // namespace
 
 TEST_CASE("descriptors: what is open already is written behind what is there, by every name") {
     write_inputs();
@@ -191,8 +188,6 @@ TEST_CASE(
     }
 }
 
-namespace {
-
 void wait_for_temporary() {
     for (int tries = 0; tries < 10000; ++tries) {
         for (const std::string& name : files_in_folder())
@@ -200,8 +195,6 @@ void wait_for_temporary() {
         std::this_thread::sleep_for(std::chrono::microseconds(200));
     }
 }
-
-}  // namespace
 
 TEST_CASE("signals: those that were ignored at the start stay ignored") {
     write_inputs();
@@ -233,4 +226,5 @@ TEST_CASE("signals: a second one ends --retry-failed at once, and nothing is lef
     CHECK(read_text("out/a.ndjson") == old);
 }
 
+}  // namespace
 }  // namespace endings_test

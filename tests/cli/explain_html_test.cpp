@@ -3,11 +3,10 @@
 #include "tests/support/walk_text.hpp"
 
 namespace explain_html_test {
+namespace {
 
 using namespace attn::test;
 using nlohmann::json;
-
-namespace {
 
 const Words html{"--format", "html"};
 
@@ -55,8 +54,6 @@ std::string words_of(const std::string& page) {
             text.replace(at, std::string(mark).size(), letter);
     return text;
 }
-
-}  // namespace
 
 TEST_CASE("explain html: a page of its own, with the words of the text and pictures") {
     for (const Words& ask : std::vector<Words>{
@@ -148,4 +145,5 @@ TEST_CASE("explain html: maps stay small, and mark the query's row") {
     }
 }
 
+}  // namespace
 }  // namespace explain_html_test

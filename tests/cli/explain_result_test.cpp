@@ -3,14 +3,12 @@
 #include "tests/support/answers.hpp"
 #include "tests/support/linear_question.hpp"
 #include "tests/support/random_question.hpp"
-#include "tests/support/walk_text.hpp"
 
 namespace explain_result_test {
+namespace {
 
 using namespace attn::test;
 using nlohmann::json;
-
-namespace {
 
 std::string emit_of(RandomQuestions& questions) {
     std::string list = questions.one_of({"all", "", "attention_weights"});
@@ -82,8 +80,6 @@ void check_words(const Compared& c) {
 json rows(Dice& dice, std::size_t rows, std::size_t columns, double low, double high) {
     return nested({rows, columns}, [&] { return dice.uniform(low, high); });
 }
-
-}  // namespace
 
 TEST_CASE("explain result: for every question, claims equal those of its own explanation") {
     RandomQuestions::write_inputs();
@@ -179,19 +175,6 @@ TEST_CASE("explain result: an incomplete one shows its own arrays, and says what
     other["biased_scores"] = {{1, 2}};
     CHECK(contains(run_attn({"explain", "-"}, other.dump()).err,
                    "biased_scores has shape (1, 2); expected (6, 6)"));
-    for (const auto& [flags, words] :
-         {std::pair(Words{"--average-heads"}, "each head's own, as without --average-heads"),
-          {Words{"--head", "2,1"},
-           "has the heads (2, 1) of 3 alone; expected all, as without "
-           "--head, or the question: attn explain multihead INPUT"}}) {
-        const Outcome refused = run_attn(
-            {"explain", "-"}, good(words_in("multihead x.csv --heads 3 --d-out 3") + flags));
-        CHECK(refused.code == 3);
-        CHECK(contains(refused.err, words));
-    }
-    good(words_in("causal x.csv --token 2 -o r.json"));
-    CHECK(contains(run_attn({"explain", "r.json", "--token", "1"}).err,
-                   "r.json has query 2 alone; expected one of them"));
 }
 
 TEST_CASE("explain result: changed anywhere, it is explained or refused, never an internal error") {
@@ -266,4 +249,5 @@ TEST_CASE("explain result: a step of linear attention is that of the question's 
     }
 }
 
+}  // namespace
 }  // namespace explain_result_test

@@ -2,15 +2,13 @@
 #include "io/text/text.hpp"
 #include "tests/support/answers.hpp"
 #include "tests/support/random_question.hpp"
-#include "tests/support/walk_text.hpp"
 
 namespace explain_test {
+namespace {
 
 using namespace attn::test;
 namespace io = attn::io;
 using nlohmann::json;
-
-namespace {
 
 bool near(double shown, double written, bool single) {
     if (std::isnan(written) || std::isinf(written))
@@ -137,8 +135,6 @@ void check_walk(const Words& asked, const std::vector<std::size_t>& tokens,
             CHECK(contains(page, "Check: "));
         }
 }
-
-}  // namespace
 
 TEST_CASE("explain: every number is the mode's own, for every option of the operator") {
     RandomQuestions::write_inputs();
@@ -281,4 +277,5 @@ TEST_CASE("explain: a page of any width fits, and has the contents of the widest
     }
 }
 
+}  // namespace
 }  // namespace explain_test

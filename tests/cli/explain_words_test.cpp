@@ -1,17 +1,13 @@
 // The numbers in the sentences of a walk, held against what the settings and the mode's own arrays
 // say, for settings drawn at random.
-#include <numeric>
-
 #include "tests/support/answers.hpp"
 #include "tests/support/random_question.hpp"
-#include "tests/support/walk_text.hpp"
 
 namespace explain_words_test {
+namespace {
 
 using namespace attn::test;
 using nlohmann::json;
-
-namespace {
 
 /// The numbers behind these words, up to the end of the line.
 std::vector<double> behind(const std::string& page, const std::string& words) {
@@ -267,8 +263,6 @@ std::vector<double> keys_with_bars(const std::string& page) {
     return keys;
 }
 
-}  // namespace
-
 TEST_CASE("explain: every number in words is what the settings and the arrays make it") {
     RandomQuestions::write_inputs();
     RandomQuestions questions(20);
@@ -358,4 +352,5 @@ TEST_CASE(
     }
 }
 
+}  // namespace
 }  // namespace explain_words_test

@@ -10,13 +10,12 @@
 #include "tests/support/answers.hpp"
 
 namespace flags_test {
+namespace {
 
 using namespace attn;
 using namespace attn::cli;
 using nlohmann::json;
 using test::write_text;
-
-namespace {
 
 using test::Words;
 using test::operator+;
@@ -77,8 +76,6 @@ std::vector<std::string> slips_of(const std::string& name) {
     }
     return slips;
 }
-
-}  // namespace
 
 TEST_CASE(
     "unknown flags: a slip in any flag of any command names that flag, or one as near; in a "
@@ -262,4 +259,5 @@ TEST_CASE("help: every short page fits a screen of 24 lines, and every page its 
         }
 }
 
+}  // namespace
 }  // namespace flags_test

@@ -11,6 +11,7 @@
 #include "tests/support/answers.hpp"
 
 namespace given_options_test {
+namespace {
 
 using namespace attn;
 using namespace attn::cli;
@@ -19,8 +20,6 @@ using test::data_path;
 using test::Words;
 using test::operator+;
 using attn::test::contains;
-
-namespace {
 
 constexpr Mode all_modes[] = {Mode::self,  Mode::causal, Mode::multihead,
                               Mode::cross, Mode::sdpa,   Mode::linear};
@@ -113,8 +112,6 @@ Words as_words(Mode mode, const Asked& question, json members = json::object()) 
     return words + question.operands + question.more;
 }
 
-}  // namespace
-
 TEST_CASE("options: one that needs another is refused with its default as with any other value") {
     std::map<std::string, std::size_t> refused;  // by option
     test::Sample sample;
@@ -189,4 +186,5 @@ TEST_CASE(
     if (test::one_in == 1) CHECK(accepted > 1000);
 }
 
+}  // namespace
 }  // namespace given_options_test

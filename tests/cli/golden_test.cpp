@@ -1,17 +1,14 @@
 // Every case of real PyTorch, through the real binary, and inputs that are drawn: --rand and
 // --randn are PyTorch's numbers, and so are the parameters that are drawn after them. What the
 // notebooks print: manual_test.cpp.
-#include <bit>
-
 #include "tests/support/answers.hpp"
 #include "tests/support/drawn_model.hpp"
 
 namespace golden_test {
+namespace {
 
 using namespace attn::test;
 using nlohmann::json;
-
-namespace {
 
 json torch_answer(const std::string& mode, const json& request) {
     const Outcome outcome = run_attn({mode, "-"}, request.dump());
@@ -32,8 +29,6 @@ void check_close(const json& got, const json& expected, double atol, double rtol
             CHECK(std::abs(a[i] - b[i]) <= atol + rtol * std::abs(b[i]));
     }
 }
-
-}  // namespace
 
 TEST_CASE("golden: every case of real PyTorch, parameters to the last bit") {
     const json golden = load_data("golden/torch.json");
@@ -62,28 +57,15 @@ TEST_CASE("golden: every case of real PyTorch, parameters to the last bit") {
     CHECK(cases == 60);
 }
 
-namespace {
-
-/// FNV-1a over the bytes of the numbers in T, the low 32 bits in hexadecimal.
-template <class T, class Bits>
-std::string hash_in(const std::vector<double>& values) {
-    std::uint64_t state = 0xcbf29ce484222325;
-    for (const double value : values) {
-        auto bits = std::bit_cast<Bits>(static_cast<T>(value));
-        for (std::size_t byte = 0; byte < sizeof(Bits); ++byte, bits >>= 8)
-            state = (state ^ (bits & 0xff)) * 0x100000001b3;
-    }
+/// The low 32 bits of the hash of the numbers in their type, in hexadecimal.
+std::string hash_of(const json& values, const std::string& dtype) {
+    const std::uint64_t hash = dtype == "float32"
+                                   ? hash_of_bytes(attn::Array<float>(array_of(values)))
+                                   : hash_of_bytes(array_of(values));
     char text[9];
-    std::snprintf(text, sizeof text, "%08x", static_cast<unsigned>(state & 0xffffffff));
+    std::snprintf(text, sizeof text, "%08x", static_cast<unsigned>(hash & 0xffffffff));
     return text;
 }
-
-std::string hash_of(const json& values, const std::string& dtype) {
-    return dtype == "float32" ? hash_in<float, std::uint32_t>(flat(values))
-                              : hash_in<double, std::uint64_t>(flat(values));
-}
-
-}  // namespace
 
 TEST_CASE("drawn input: torch.rand, torch.randn and the weights after them, of every size") {
     const json golden = load_data("golden/torch_input.json");
@@ -126,4 +108,5 @@ TEST_CASE("drawn input: torch.rand, torch.randn and the weights after them, of e
     CHECK(count == 172);
 }
 
+}  // namespace
 }  // namespace golden_test

@@ -2,15 +2,14 @@
 // files inside: same_answers.txt.
 #include <zlib.h>
 
-#include "io/file/source.hpp"
 #include "tests/support/answers.hpp"
 #include "tests/support/requests.hpp"
 
 namespace gzip_test {
+namespace {
 
 using namespace attn;
 using namespace attn::test;
-namespace {
 
 std::string compressed(const std::string& text, int level = 6) {
     z_stream state{};
@@ -50,8 +49,6 @@ Read lines_in(const std::string& path) {
     });
     return read;
 }
-
-}  // namespace
 
 TEST_CASE("gzip: any members hold the lines of the text, whatever follows in zeros") {
     std::string text;
@@ -185,4 +182,5 @@ TEST_CASE("gzip: however reading ends, a batch answers all lines before, in ever
     }
 }
 
+}  // namespace
 }  // namespace gzip_test

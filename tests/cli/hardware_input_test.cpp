@@ -30,10 +30,9 @@ TEST_CASE("hardware input: a truncated file, or one with a changed byte, is read
 }
 
 TEST_CASE("hardware input: each brace and comma of a header counts, and each name") {
-    REQUIRE_EQ(run_attn(words_in("multihead --example pair --heads 2 --d-out 4 --emit "
-                                 "attention_weights,context_vectors,logsumexp -o g.h"))
-                   .code,
-               0);
+    output_of(
+        words_in("multihead --example pair --heads 2 --d-out 4 --emit "
+                 "attention_weights,context_vectors,logsumexp -o g.h"));
     const std::string text = read_text("g.h");
     REQUIRE_EQ(run_attn({"inspect", "g.h"}).code, 0);
     std::size_t changes = 0;

@@ -1,8 +1,5 @@
 // Pages of the manual as text, at every width: nothing is lost, no line is too wide.
-#include <array>
 #include <cctype>
-#include <functional>
-#include <map>
 
 #include "cli/args/names.hpp"
 #include "cli/commands.hpp"
@@ -12,13 +9,12 @@
 #include "tests/support/answers.hpp"
 
 namespace help_test {
+namespace {
 
 using namespace attn::cli;
 using attn::test::contains;
 using attn::test::lines_of;
 using attn::test::run_attn;
-
-namespace {
 
 void replace_all(std::string& text, const std::string& from, const std::string& to) {
     for (std::size_t at = 0; (at = text.find(from, at)) != std::string::npos; at += to.size())
@@ -92,8 +88,6 @@ std::string table_of_flags() {
     add("`attn`", {&version_option});
     return table;
 }
-
-}  // namespace
 
 TEST_CASE("manual: the page of flags has the table of options") {
     const std::string table = table_of_flags();
@@ -279,4 +273,5 @@ TEST_CASE("help: on a terminal a page is read in the pager, elsewhere it is writ
     unsetenv("PAGER");
 }
 
+}  // namespace
 }  // namespace help_test

@@ -2,18 +2,16 @@
 // array is dropped in silence.
 #include "cli/args/names.hpp"
 #include "cli/request/request_builder.hpp"
-#include "core/base/error.hpp"
 #include "io/text/text.hpp"
 #include "tests/support/answers.hpp"
 #include "tests/support/drawn_model.hpp"
 
 namespace input_names_test {
+namespace {
 
 using namespace attn;
 using namespace attn::test;
 using nlohmann::json;
-
-namespace {
 
 struct Given {
     json numbers;
@@ -45,12 +43,6 @@ Given given(const std::string& key) {
     return {};
 }
 
-std::vector<std::size_t> shape_of(const json& array) {
-    std::vector<std::size_t> shape;
-    for (const json* at = &array; at->is_array(); at = &(*at)[0]) shape.push_back(at->size());
-    return shape;
-}
-
 StoredTensor tensor_of(const std::string& name, const json& array) {
     std::string bytes;
     const json flat = array.flatten();
@@ -77,8 +69,6 @@ std::vector<std::string> names_of(const cli::NameRow& row) {
 Outcome of_request(const json& members, const Words& flags = {}) {
     return run_attn(Words{"sdpa"} + flags, members.dump());
 }
-
-}  // namespace
 
 TEST_CASE("names: other programs' names of arrays mean their keys in requests and in files") {
     std::size_t tested = 0;
@@ -167,4 +157,5 @@ TEST_CASE("names: an array of no known name is an error, and that of a result a 
                        "has no array lse"));
 }
 
+}  // namespace
 }  // namespace input_names_test

@@ -2,19 +2,16 @@
 #include "io/file/bytes.hpp"
 #include "io/text/text.hpp"
 #include "tests/support/answers.hpp"
-#include "tests/support/drawn_model.hpp"
 #include "tests/support/model_cases.hpp"
 #include "tests/support/process.hpp"
 
 namespace inspect_test {
+namespace {
 
 using namespace attn::test;
 using nlohmann::json;
 
-namespace {
-
 json inspected(const Words& words, const std::string& input = "") {
-    CAPTURE(words);
     return answer(Words{"inspect"} + words + Words{"--format", "json"}, input);
 }
 
@@ -44,8 +41,6 @@ void write_tensors(const std::string& path, const json& shapes) {
     write_text(path, attn::io::bytes_of_number(text.size(), 8) + text);
     std::filesystem::resize_file(path, 8 + text.size() + end);
 }
-
-}  // namespace
 
 TEST_CASE("inspect: every file of data/arrays has the shapes and types that NumPy gave it") {
     const json expected = load_data("arrays/expected.json");
@@ -319,4 +314,5 @@ TEST_CASE("inspect: the page is as wide as the place, whatever the names") {
         }
 }
 
+}  // namespace
 }  // namespace inspect_test

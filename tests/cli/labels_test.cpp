@@ -2,11 +2,10 @@
 #include "tests/support/answers.hpp"
 
 namespace labels_test {
+namespace {
 
 using namespace attn::test;
 using nlohmann::json;
-
-namespace {
 
 Words labels(const std::string& letter, std::size_t count) {
     Words words;
@@ -115,8 +114,6 @@ std::vector<Case> cases() {
     return all;
 }
 
-}  // namespace
-
 TEST_CASE("labels: in every mode a table and pictures name queries and keys, now and read back") {
     for (const Case& one : cases()) {
         CAPTURE(one.request.dump());
@@ -154,10 +151,8 @@ TEST_CASE("labels: files name queries and keys in every format, and flags win") 
         const std::string request = json{{"inputs", rows}, {"tokens", names}}.dump();
         write_text(name + "_request.json", request);
         for (const char* suffix : {".json", ".npz", ".safetensors"})
-            REQUIRE(run_attn({"self", "-", "--init", "none", "--emit", "inputs,keys", "-o",
-                              name + suffix},
-                             request)
-                        .code == 0);
+            output_of({"self", "-", "--init", "none", "--emit", "inputs,keys", "-o", name + suffix},
+                      request);
     };
     store("a", a, qs);
     store("b", b, ks);
@@ -186,4 +181,5 @@ TEST_CASE("labels: files name queries and keys in every format, and flags win") 
           std::pair<json, json>(Words{"w", "x", "y", "z"}, json()));
 }
 
+}  // namespace
 }  // namespace labels_test

@@ -5,11 +5,10 @@
 #include "tests/support/drawn_model.hpp"
 
 namespace layouts_test {
+namespace {
 
 using namespace attn::test;
 using nlohmann::json;
-
-namespace {
 
 enum class Joins { no, parts, groups };
 
@@ -170,8 +169,6 @@ void check_missing(const Question& q, const Layer& layer) {
     }
 }
 
-}  // namespace
-
 TEST_CASE("layouts: under all names a layer is that of separate projections, by all flags") {
     std::mt19937 random(7);
     Sample sample(3);
@@ -243,4 +240,5 @@ TEST_CASE("layouts: bias_k and bias_v are a key and a value that all queries see
         check_error(words + more, x, 2, "bias_k");
 }
 
+}  // namespace
 }  // namespace layouts_test

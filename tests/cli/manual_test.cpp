@@ -3,10 +3,9 @@
 #include "tests/support/screens.hpp"
 
 namespace manual_test {
+namespace {
 
 using namespace attn::test;
-
-namespace {
 
 /// Lines of ```sh blocks.
 Words commands_of(const std::string& text) {
@@ -41,8 +40,6 @@ bool is_near(const std::vector<double>& printed, const std::vector<double>& expe
             return false;
     return true;
 }
-
-}  // namespace
 
 TEST_CASE("manual: every command runs") {
     std::filesystem::create_directory_symlink(data_path(""), "data");
@@ -127,4 +124,5 @@ TEST_CASE("readme: the picture is what its command draws") {
     CHECK((read_text("journey.svg") == read_text(data_path("journey.svg"))));
 }
 
+}  // namespace
 }  // namespace manual_test

@@ -1,13 +1,11 @@
 // Which cells pictures show as masked: those that every head which is drawn blocks, and no others.
 #include "tests/support/answers.hpp"
-#include "tests/support/dice.hpp"
 
 namespace masked_cells_test {
+namespace {
 
 using namespace attn::test;
 using nlohmann::json;
-
-namespace {
 
 using Maps = std::vector<std::vector<bool>>;  // one for each matrix, row by row
 
@@ -58,29 +56,15 @@ public:
     Words by_rules, masked;
 };
 
-std::string good(const Words& words) {
-    const Outcome outcome = run_attn(words);
-    CAPTURE(outcome.err);
-    REQUIRE(outcome.code == 0);
-    return outcome.out;
-}
-
 /// The matrices that are drawn, by the array `mask`: of each head, or of all heads of an entry.
 Maps expected_maps(const Words& question, const Sizes& n, bool average) {
-    const std::vector<double> keeps =
-        flat(json::parse(good(question + Words{"--emit", "mask"}))["mask"]);
+    const std::vector<double> keeps = flat(result_of(question + Words{"--emit", "mask"})["mask"]);
     const std::size_t cells = n.q_len * n.kv_len, together = average ? n.heads : 1;
     REQUIRE(keeps.size() == n.batch * n.heads * cells);
     Maps maps(n.batch * n.heads / together, std::vector<bool>(cells, true));
     for (std::size_t i = 0; i < keeps.size(); ++i)
         if (keeps[i] != 0) maps[i / cells / together][i % cells] = false;
     return maps;
-}
-
-/// "key 1 to 3" or "key 2".
-std::pair<std::size_t, std::size_t> ends_of(const std::string& text) {
-    const std::size_t first = std::stoul(text.substr(text.find(' ') + 1)), to = text.find(" to ");
-    return {first, to == std::string::npos ? first : std::stoul(text.substr(to + 4))};
 }
 
 /// By the tooltips, matrix after matrix.
@@ -90,8 +74,8 @@ Maps maps_of_svg(const std::string& svg, const Sizes& n) {
     for (std::size_t at = svg.find(open); at != std::string::npos; at = svg.find(open, at + 1)) {
         const std::string text = svg.substr(at + 7, svg.find('<', at + 1) - at - 7);
         const std::size_t comma = text.find(", "), colon = text.find(": ");
-        const std::size_t row = ends_of(text.substr(0, comma)).first;
-        const auto [first, last] = ends_of(text.substr(comma + 2, colon - comma - 2));
+        const std::size_t row = range_in(text.substr(0, comma)).first;
+        const auto [first, last] = range_in(text.substr(comma + 2, colon - comma - 2));
         if (maps.empty() || (row == 0 && first == 0)) maps.emplace_back(n.q_len * n.kv_len, false);
         if (text.substr(colon + 2) != "masked") continue;
         for (std::size_t column = first; column <= last; ++column)
@@ -101,9 +85,7 @@ Maps maps_of_svg(const std::string& svg, const Sizes& n) {
 }
 
 Maps maps_of_page(const std::string& page) {
-    const std::string open = "id=\"map-0\">";
-    const std::size_t at = page.find(open) + open.size();
-    const json map = json::parse(page.substr(at, page.find("</script>", at) - at));
+    const json map = json::parse(script_of(page, "map-0"));
     Maps maps;
     for (const json& panel : map["panels"]) {
         maps.emplace_back(panel["values"].size(), false);
@@ -118,13 +100,11 @@ Maps maps_of_page(const std::string& page) {
 /// terminal and in a PNG: terminal_map_test.cpp and plot_files_test.cpp.
 void check_pictures(const Words& command, const std::string& flag, const Maps& expected,
                     const Sizes& n) {
-    good(command + Words{flag, "map.svg"});
+    output_of(command + Words{flag, "map.svg"});
     REQUIRE(maps_of_svg(read_text("map.svg"), n) == expected);
-    good(command + Words{flag, "map.html"});
+    output_of(command + Words{flag, "map.html"});
     REQUIRE(maps_of_page(read_text("map.html")) == expected);
 }
-
-}  // namespace
 
 TEST_CASE("pictures: masked cells are those that every head drawn masks") {
     for (unsigned seed = 0; seed < cases(12); ++seed) {
@@ -145,7 +125,7 @@ TEST_CASE("pictures: masked cells are those that every head drawn masks") {
                     expected = expected_maps(generator.by_rules, n, average);
                 for (const std::string result : {"result.json", "result.npz"}) {
                     CAPTURE(result);
-                    good(words + Words{"-o", result});
+                    output_of(words + Words{"-o", result});
                     check_pictures({"plot", result}, "-o", expected, n);
                     if (average) continue;
                     // Some of the heads, in another order.
@@ -175,7 +155,8 @@ TEST_CASE("pictures: in layers each result masks its own cells") {
             if (average) words.emplace_back("--average-heads");
             const std::string file = "layer" + std::to_string(layer);
             const std::string suffixes[] = {".json", ".npz", ".safetensors"};
-            for (const std::string& suffix : suffixes) good(words + Words{"-o", file + suffix});
+            for (const std::string& suffix : suffixes)
+                output_of(words + Words{"-o", file + suffix});
             lines += read_text(file + ".json");
             plot.push_back(file + suffixes[generator.below(3)]);
             for (const auto& map :
@@ -188,4 +169,5 @@ TEST_CASE("pictures: in layers each result masks its own cells") {
     }
 }
 
+}  // namespace
 }  // namespace masked_cells_test

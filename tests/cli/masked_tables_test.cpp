@@ -1,16 +1,14 @@
 // Tables show a masked cell as a dot, by the mask and never by the number.
-#include <array>
 #include <cstdio>
 
 #include "tests/support/answers.hpp"
 #include "tests/support/random_question.hpp"
 
 namespace masked_tables_test {
+namespace {
 
 using namespace attn::test;
 using nlohmann::json;
-
-namespace {
 
 /// The cells of a table's array, row after row; its titles of matrices.
 struct Cells {
@@ -81,8 +79,6 @@ std::vector<Words> tables_in(const std::string& text) {
     return tables;
 }
 
-}  // namespace
-
 TEST_CASE("tables: a cell is a dot where the mask excludes the key, and else its number") {
     RandomQuestions::write_inputs();
     RandomQuestions questions(31, true);
@@ -125,4 +121,5 @@ TEST_CASE("tables: a cell is a dot where the mask excludes the key, and else its
     if (one_in == 1) CHECK(zeros > 100);
 }
 
+}  // namespace
 }  // namespace masked_tables_test

@@ -3,10 +3,10 @@
 #include "tests/support/answers.hpp"
 
 namespace meta_test {
+namespace {
 
 using namespace attn;
 using namespace attn::test;
-namespace {
 
 /// Texts without blanks between their tokens.
 const Words values{"null",
@@ -57,8 +57,6 @@ std::string spread(const std::string& text) {
     }
     return out;
 }
-
-}  // namespace
 
 TEST_CASE(
     "meta: every value is given back in every format with a head, and read by every command") {
@@ -165,4 +163,5 @@ TEST_CASE("meta: invalid JSON is an error at its place, and is quoted only if it
     }
 }
 
+}  // namespace
 }  // namespace meta_test

@@ -1,15 +1,13 @@
 // Keys of models' config.json: each gives what transformers computes from it, changes nothing, or
 // is refused by its name; see data/README.md.
 #include "tests/support/answers.hpp"
-#include "tests/support/drawn_model.hpp"
 #include "tests/support/model_cases.hpp"
 
 namespace model_config_test {
+namespace {
 
 using namespace attn::test;
 using nlohmann::json;
-
-namespace {
 
 /// The model's file without frequencies in the attention, which would have to be the config's.
 std::string weights_of(const std::string& model) {
@@ -32,8 +30,6 @@ json config_of(const std::string& model) {
 }
 
 const Words types{"gpt2", "llama", "mistral", "qwen2", "bert", "neox"};
-
-}  // namespace
 
 TEST_CASE("config.json: every key that transformers writes, in versions 4 and 5, is accepted") {
     const json keys = load_data("models/config_keys.json");
@@ -87,8 +83,6 @@ TEST_CASE("config.json: a key that may concern attention and is not known is ref
     }
 }
 
-namespace {
-
 /// Whether an error names a key of the path, rotary settings of another name, or a tensor that
 /// contradicts the value.
 bool names_change(const std::string& error, const json& path) {
@@ -99,8 +93,6 @@ bool names_change(const std::string& error, const json& path) {
         return error.find(key.get<std::string>()) != std::string::npos;
     });
 }
-
-}  // namespace
 
 TEST_CASE(
     "config.json: changed keys of each family give what transformers computes, or are refused") {
@@ -164,4 +156,5 @@ TEST_CASE(
     CHECK(exceptions == named);
 }
 
+}  // namespace
 }  // namespace model_config_test

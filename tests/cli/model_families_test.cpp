@@ -1,7 +1,6 @@
 // Whole models: a small one of each family against the library that published its kind.
 #include "io/transformer/family_row.hpp"
 #include "tests/support/answers.hpp"
-#include "tests/support/drawn_model.hpp"
 #include "tests/support/model_cases.hpp"
 
 namespace model_families_test {

@@ -1,11 +1,9 @@
 // Generated tokens against the library, with their texts and labels; names of arrays.
-#include <filesystem>
-
 #include "tests/support/answers.hpp"
-#include "tests/support/drawn_model.hpp"
 #include "tests/support/model_cases.hpp"
 
 namespace model_generation_test {
+namespace {
 
 using namespace attn::test;
 using nlohmann::json;
@@ -29,8 +27,6 @@ TEST_CASE("models: greedy tokens with the cache, and the logits after them") {
     CHECK_GE(generating, 20);
 }
 
-namespace {
-
 /// The arrays of each stack in r.npz have its own labels: as an input, and in explanations.
 void check_labels_of_stacks(const json& found) {
     for (const std::string stack : {"encoder", "decoder"}) {
@@ -42,11 +38,10 @@ void check_labels_of_stacks(const json& found) {
     for (const std::string part : {"encoder", "decoder", "cross"}) {
         const json& tokens = found[part == "encoder" ? "tokens" : "decoder_tokens"];
         const json& keys = found[part == "decoder" ? "decoder_tokens" : "tokens"];
-        const Outcome run =
-            run_attn({"explain", "r.npz:" + part + "_attention_weights.0", "--token", "1"});
-        REQUIRE_MESSAGE(run.code == 0, run.err);
-        CHECK(run.out.starts_with("Query 1 \"" + tokens[1].get<std::string>() + "\""));
-        CHECK(contains(run.out, " " + keys[0].get<std::string>() + " "));
+        const std::string page =
+            output_of({"explain", "r.npz:" + part + "_attention_weights.0", "--token", "1"});
+        CHECK(page.starts_with("Query 1 \"" + tokens[1].get<std::string>() + "\""));
+        CHECK(contains(page, " " + keys[0].get<std::string>() + " "));
     }
 }
 
@@ -76,8 +71,6 @@ void check_ids_as_labels(const json& c, const Words& words) {
         CHECK_EQ(run_attn({"plot", file, "--array", array}).out, picture);
     }
 }
-
-}  // namespace
 
 TEST_CASE("models: generated tokens have a text and labels") {
     // In turn a word, a piece that goes on, and a word with an accent; some are special tokens.
@@ -205,4 +198,5 @@ TEST_CASE("models: T5's output is scaled as transformers does, whichever keys sa
     }
 }
 
+}  // namespace
 }  // namespace model_generation_test

@@ -1,14 +1,12 @@
 // Layers of models by `multihead`, and whole models without a config.json.
 #include "tests/support/answers.hpp"
-#include "tests/support/drawn_model.hpp"
 #include "tests/support/model_cases.hpp"
 
 namespace model_layouts_test {
+namespace {
 
 using namespace attn::test;
 using nlohmann::json;
-
-namespace {
 
 std::vector<StoredTensor> tensors_of(const json& c) {
     std::vector<StoredTensor> tensors;
@@ -43,8 +41,6 @@ std::string renamed(std::string name,
             name.replace(at, from.size(), to);
     return name;
 }
-
-}  // namespace
 
 TEST_CASE("models: multihead computes a layer of a family, or names what it does not compute") {
     std::size_t computed = 0;
@@ -207,4 +203,5 @@ TEST_CASE("models: nanoGPT and Meta's Llama without a config.json are the same m
     }
 }
 
+}  // namespace
 }  // namespace model_layouts_test

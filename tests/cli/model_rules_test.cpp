@@ -4,12 +4,11 @@
 #include "tests/support/small_models.hpp"
 
 namespace model_rules_test {
+namespace {
 
 using namespace attn::test;
 using namespace attn::test::small_models;
 using nlohmann::json;
-
-namespace {
 
 const std::string inputs = "[[0.1,0.2,-0.3,0.4],[0.5,-0.6,0.7,0.8],[0.9,0.1,0.2,-0.3]]";
 
@@ -46,8 +45,6 @@ const Words extras{"q_norm.weight",
                    "b_out_scale",
                    "heads.3.W_query.weight",
                    "x"};
-
-}  // namespace
 
 TEST_CASE("models: what is in the attention's module and not used is refused by its whole name") {
     for (const Model& model : models()) {
@@ -274,17 +271,15 @@ TEST_CASE("models: a wrapper's output projection multiplies the joined heads, an
                     CHECK(result["context_vectors"][token][o].get<double>() ==
                           doctest::Approx(sum).epsilon(1e-12));
                 }
-            REQUIRE(run_attn(Words{"multihead", "-", "--weights", "w.json", "--emit", "all", "-o",
-                                   "golden.safetensors"} +
-                                 float64,
-                             inputs)
-                        .code == 0);
+            output_of(
+                words_in("multihead - --weights w.json --emit all -o golden.safetensors") + float64,
+                inputs);
             for (const char* file : {"saved.npz", "golden.safetensors"})
-                CHECK(json::parse(
-                          run_attn(Words{"multihead", "-", "--weights", file} + float64, inputs)
-                              .out)["context_vectors"] == result["context_vectors"]);
+                CHECK(result_of(Words{"multihead", "-", "--weights", file} + float64,
+                                inputs)["context_vectors"] == result["context_vectors"]);
         }
     }
 }
 
+}  // namespace
 }  // namespace model_rules_test

@@ -1,15 +1,13 @@
 // Tensors that a family has or has not, and padding, against what the classes of transformers do
 // with them.
 #include "tests/support/answers.hpp"
-#include "tests/support/drawn_model.hpp"
 #include "tests/support/model_cases.hpp"
 
 namespace model_tensors_test {
+namespace {
 
 using namespace attn::test;
 using nlohmann::json;
-
-namespace {
 
 /// "h.#.attn" of "h.11.attn".
 std::string pattern_of(const std::string& name) {
@@ -38,8 +36,6 @@ Outcome run_case(const json& c) {
 json states_of(const std::string& ids, const Words& flags = {}) {
     return result_of(words_for(ids) + flags)["last_hidden_state"];
 }
-
-}  // namespace
 
 TEST_CASE("models: a bias that the family's class does not have is an error that names it") {
     std::size_t refused = 0, unused = 0, number = 0;
@@ -327,4 +323,5 @@ TEST_CASE("models: fewer generated tokens are the first of more, for angles of a
     }
 }
 
+}  // namespace
 }  // namespace model_tensors_test

@@ -2,11 +2,10 @@
 #include "tests/support/answers.hpp"
 
 namespace notes_test {
+namespace {
 
 using namespace attn::test;
 using nlohmann::json;
-
-namespace {
 
 /// Whether it is answered with one note that holds `part`, and not without a note.
 bool is_noted(const Words& words, const std::string& part, const std::string& input = "") {
@@ -51,8 +50,6 @@ json packed(const json& x) {
     }
     return all;
 }
-
-}  // namespace
 
 TEST_CASE("notes: hidden states for a layer without a flag for its norm") {
     for (const std::string model : {"gpt2", "gpt2_prefixed", "llama", "neox", "bert"}) {
@@ -265,4 +262,5 @@ TEST_CASE("shapes: a batch for the parameters of nn.MultiheadAttention") {
         }
 }
 
+}  // namespace
 }  // namespace notes_test

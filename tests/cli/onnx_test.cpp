@@ -5,11 +5,10 @@
 #include "tests/support/answers.hpp"
 
 namespace onnx_test {
+namespace {
 
 using namespace attn;
 using nlohmann::json;
-
-namespace {
 
 /// `file` is that of the cases, without its suffix.
 std::string path_of(const std::string& file, const json& name) {
@@ -84,11 +83,10 @@ void check_cases(const std::string& file, std::size_t count) {
         }
 }
 
-}  // namespace
-
 TEST_CASE("onnx: all cases of Attention and LinearAttention, by the reference and every kernel") {
     check_cases("golden/onnx_attention", 93);
     check_cases("golden/onnx_linear", 14);
 }
 
+}  // namespace
 }  // namespace onnx_test

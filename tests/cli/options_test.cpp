@@ -7,13 +7,12 @@
 #include "tests/support/answers.hpp"
 
 namespace options_test {
+namespace {
 
 using namespace attn;
 using namespace attn::cli;
 using attn::test::contains;
 using nlohmann::json;
-
-namespace {
 
 /// With single blanks, so that it does not matter where lines break.
 std::string unwrapped(const std::string& page) {
@@ -52,8 +51,6 @@ std::string spelled(const std::string& value_as_json) {
     for (const json& item : value) list += (list.empty() ? "" : ",") + item.get<std::string>();
     return list;
 }
-
-}  // namespace
 
 TEST_CASE("options: every one has a key of its own, a group, a mode, help with its default") {
     std::set<std::string> keys;
@@ -108,4 +105,5 @@ TEST_CASE("options: a default equals that of help, also when it is given explici
     }
 }
 
+}  // namespace
 }  // namespace options_test

@@ -1,18 +1,15 @@
 // Files through the real binary: names that specify a format, and results too large for memory.
 #include <cctype>
-#include <cstring>
 
-#include "core/layer/layer.hpp"
 #include "tests/support/answers.hpp"
 #include "tests/support/decode.hpp"
 #include "tests/support/planned.hpp"
 
 namespace output_files_test {
+namespace {
 
 using namespace attn::test;
 using attn::Array;
-
-namespace {
 
 /// The format of each suffix, listed independently; other suffixes mean no format of attn.
 const std::map<std::string, std::string> named_formats{
@@ -97,8 +94,6 @@ std::string in_case(std::string text, int kind) {
     return text;
 }
 
-}  // namespace
-
 TEST_CASE("names: each command writes what a suffix names, in any case, or nothing") {
     std::filesystem::create_directories("a.b");
     Sample is_taken;
@@ -165,8 +160,6 @@ TEST_CASE("names: a format that was given is written under any name that names n
     }
 }
 
-namespace {
-
 constexpr std::size_t queries = 64, keys = 140000;  // whose weights are above 64 MiB in float64
 
 void check_array(const Decoded& read, const Array<double>& values) {
@@ -175,8 +168,6 @@ void check_array(const Decoded& read, const Array<double>& values) {
     REQUIRE(read.bytes.size() == values.size() * sizeof(double));
     CHECK(std::memcmp(read.bytes.data(), values.data(), read.bytes.size()) == 0);
 }
-
-}  // namespace
 
 TEST_CASE("files: streamed weights and scores are those of memory, to the bit") {
     std::map<std::string, Array<double>> operands;
@@ -219,4 +210,5 @@ TEST_CASE("files: streamed weights and scores are those of memory, to the bit") 
         for (const auto& [name, values] : expected) check_array(file.at(name), values);
 }
 
+}  // namespace
 }  // namespace output_files_test

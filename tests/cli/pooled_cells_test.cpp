@@ -1,15 +1,11 @@
 // Tooltips of an SVG for rows and pooled cells, against every element.
-#include <cstring>
-#include <limits>
-
 #include "tests/support/answers.hpp"
 #include "tests/support/drawn_model.hpp"
 
 namespace pooled_cells_test {
+namespace {
 
 using namespace attn::test;
-
-namespace {
 
 struct Shape {
     std::size_t matrices, rows, columns;
@@ -30,16 +26,6 @@ std::vector<float> numbers_of(const Shape& shape, Signs signs, std::mt19937& ran
         if (signs == Signs::one_large && random() % 5000 == 0) number *= 1e20f;
     }
     return numbers;
-}
-
-struct Range {
-    std::size_t first, last;
-};
-
-/// "query 4 to 7" or "column 3".
-Range range_of(const std::string& text) {
-    const std::size_t first = std::stoul(text.substr(text.find(' ') + 1)), to = text.find(" to ");
-    return {first, to == std::string::npos ? first : std::stoul(text.substr(to + 4))};
 }
 
 /// The element of largest magnitude in a block; whether all are numbers.
@@ -67,9 +53,9 @@ void check_tooltip(const std::string& text, const float* matrix, const Shape& sh
     CAPTURE(text);
     const std::size_t colon = text.find(": "), comma = std::min(text.find(", "), colon);
     const bool is_row = comma == colon;
-    const Range rows = range_of(text.substr(0, comma));
+    const Range rows = range_in(text.substr(0, comma));
     const Range columns =
-        is_row ? Range{0, shape.columns - 1} : range_of(text.substr(comma + 2, colon - comma - 2));
+        is_row ? Range{0, shape.columns - 1} : range_in(text.substr(comma + 2, colon - comma - 2));
     const Largest expected(matrix, shape, rows, columns);
     const std::string found = text.substr(colon + 2);
     ++(is_row ? count.rows : count.cells);
@@ -85,14 +71,12 @@ void check_tooltip(const std::string& text, const float* matrix, const Shape& sh
         REQUIRE(number == expected.value);
         return;
     }
-    const Range there = range_of(found.substr(found.find(" at ") + 4));
+    const Range there = range_in(found.substr(found.find(" at ") + 4));
     REQUIRE(number == Largest(matrix, shape, rows, there).value);
     // Cells with an element that is not a number do not count.
     REQUIRE(contains(found, "; other cells have no number") == !expected.all);
     if (expected.all) REQUIRE(number == expected.value);
 }
-
-}  // namespace
 
 TEST_CASE("pictures: tooltips of rows and of pooled cells give the element of largest magnitude") {
     constexpr Shape shapes[]{{1, 1500, 1030},    {1, 2100, 20},     {1, 20, 2100}, {2, 60, 257},
@@ -116,15 +100,14 @@ TEST_CASE("pictures: tooltips of rows and of pooled cells give the element of la
             write_text("a.npy", npy_of(axes, bytes));
             const std::string names =
                 shape.in_one_column ? "batch,head,row,column" : "head,row,column";
-            const Outcome outcome = run_attn({"plot", "a.npy", "--axes", names, "-o", "a.svg"});
-            REQUIRE_MESSAGE(outcome.code == 0, outcome.err);
+            output_of({"plot", "a.npy", "--axes", names, "-o", "a.svg"});
             const std::string svg = read_text("a.svg"), open = "<title>row ";
             // Each matrix begins with its row 0.
             std::size_t matrix = 0, last_row = 0;
             for (std::size_t at = svg.find(open); at != std::string::npos;
                  at = svg.find(open, at + 1)) {
                 const std::string text = svg.substr(at + 7, svg.find('<', at + 1) - at - 7);
-                const std::size_t row = range_of(text).first;
+                const std::size_t row = range_in(text).first;
                 if (row < last_row) ++matrix;
                 last_row = row;
                 check_tooltip(text, numbers.data() + matrix * shape.rows * shape.columns, shape,
@@ -137,4 +120,5 @@ TEST_CASE("pictures: tooltips of rows and of pooled cells give the element of la
         if (one_in == 1) CHECK(checked > 500);
 }
 
+}  // namespace
 }  // namespace pooled_cells_test

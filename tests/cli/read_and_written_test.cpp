@@ -2,11 +2,10 @@
 #include "tests/support/answers.hpp"
 
 namespace read_and_written_test {
+namespace {
 
 using namespace attn::test;
 namespace fs = std::filesystem;
-
-namespace {
 
 struct Reader {
     std::string command;  ///< a line of shell, with OUT for the output
@@ -130,8 +129,6 @@ std::string with_output(std::string command, const std::string& output) {
     return command.replace(command.find("OUT"), 3, output);
 }
 
-}  // namespace
-
 TEST_CASE("no command replaces a file that it has read: every command, input, output and link") {
     write_files();
     for (const Reader& reader : readers()) {
@@ -188,4 +185,5 @@ TEST_CASE("outputs that replace nothing that is read: pipes, new files, own outp
     }
 }
 
+}  // namespace
 }  // namespace read_and_written_test

@@ -1,15 +1,13 @@
 // A result as the question, together with other flags: every command answers, or refuses in one
 // line. Sizes of the result and of the flags differ, so a sanitizer sees whatever mixes them.
 #include "tests/support/answers.hpp"
-#include "tests/support/drawn_model.hpp"
 #include "tests/support/model_cases.hpp"
 
 namespace result_flags_test {
+namespace {
 
 using namespace attn::test;
 using nlohmann::json;
-
-namespace {
 
 const Words formats{"json", "ndjson", "npz", "safetensors"};
 
@@ -120,16 +118,13 @@ void check_ends(const Words& words, const Outcome& outcome) {
     if (errors != 0) CHECK_EQ(outcome.out, "");
 }
 
-}  // namespace
-
 TEST_CASE("a result with any other flag is answered, or refused in one line") {
     Sample sample(64);
     std::size_t place = 0;
     for (const Made& made : questions())
         for (const std::string& format : formats) {
             const std::string result = made.name + "." + format;
-            const Outcome outcome = run_attn(made.question + Words{"--emit", "all", "-o", result});
-            REQUIRE_MESSAGE(outcome.code == 0, outcome.err);
+            output_of(made.question + Words{"--emit", "all", "-o", result});
             for (const Words& command : commands(made.question[0], result))
                 for (const Words& flag : flags()) {
                     const Words words = command + flag + flags()[++place % flags().size()];
@@ -186,4 +181,5 @@ TEST_CASE("a result whose token ids are not as many as its inputs is refused") {
     }
 }
 
+}  // namespace
 }  // namespace result_flags_test

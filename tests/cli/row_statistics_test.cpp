@@ -1,16 +1,13 @@
 // The keys of the largest weights are those of the whole weights. Other statistics and rows:
 // evaluate_test.cpp and fused_statistics_test.cpp.
-#include <limits>
-
 #include "tests/support/answers.hpp"
 #include "tests/support/random_question.hpp"
 
 namespace row_statistics_test {
+namespace {
 
 using namespace attn::test;
 using Json = nlohmann::ordered_json;
-
-namespace {
 
 constexpr std::size_t top = 3;
 
@@ -67,8 +64,6 @@ const Json& part_of(const Json& result, const std::string& name, std::size_t bat
     return *part;
 }
 
-}  // namespace
-
 TEST_CASE("top keys are those of the whole weights, with every option and kernel") {
     RandomQuestions::write_inputs();
     write_text("batch.json", array_text({2, 37, 4}));
@@ -94,9 +89,7 @@ TEST_CASE("top keys are those of the whole weights, with every option and kernel
                   "--emit",   "argmax_key,top_keys,top_weights",
                   "--top",    std::to_string(top)};
         const auto answer_on = [&](const char* threads) {
-            const Outcome answer = run_attn(words + Words{"--threads", threads});
-            REQUIRE_MESSAGE(answer.code == 0, answer.err);
-            return Json::parse(answer.out);
+            return Json::parse(output_of(words + Words{"--threads", threads}));
         };
         const Json found = answer_on("2");
         if (number % 8 == 0) CHECK(answer_on("3") == found);
@@ -123,4 +116,5 @@ TEST_CASE("top keys are those of the whole weights, with every option and kernel
     if (one_in == 1) CHECK(answered > 150);
 }
 
+}  // namespace
 }  // namespace row_statistics_test

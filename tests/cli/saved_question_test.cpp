@@ -2,14 +2,12 @@
 // every format that has a head; and which of several configs comes first.
 #include "tests/support/answers.hpp"
 #include "tests/support/random_question.hpp"
-#include "tests/support/walk_text.hpp"
 
 namespace saved_question_test {
+namespace {
 
 using namespace attn::test;
 using nlohmann::json;
-
-namespace {
 
 const Words formats{"json", "ndjson", "npz", "safetensors"};
 
@@ -58,12 +56,8 @@ void check_question(const Words& words, const std::string& format) {
     CAPTURE(joined(words));
     CAPTURE(format);
     const std::string result = file_of("g", format), again = file_of("h", format);
-    const Outcome made = run_attn(words + Words{"--emit", "all", "-o", result});
-    CAPTURE(made.err);
-    REQUIRE(made.code == 0);
-    const Outcome same = run_attn({words[0], "--config", result, "-o", again});
-    CAPTURE(same.err);
-    REQUIRE(same.code == 0);
+    output_of(words + Words{"--emit", "all", "-o", result});
+    output_of({words[0], "--config", result, "-o", again});
     CHECK(read_text(again) == read_text(result));
     const Outcome judged = run_attn({"check", result, "--against", again, "--format", "json"});
     CAPTURE(judged.err);
@@ -74,8 +68,6 @@ void check_question(const Words& words, const std::string& format) {
     CHECK(other.code == 0);
     CHECK(read_text(again) != read_text(result));
 }
-
-}  // namespace
 
 TEST_CASE("a result of every generated question is its question, in every format with a head") {
     write_more_inputs();
@@ -123,4 +115,5 @@ TEST_CASE("a result without an operand of its question is refused in one line th
         }
 }
 
+}  // namespace
 }  // namespace saved_question_test

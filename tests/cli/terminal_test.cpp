@@ -6,11 +6,10 @@
 #include "tests/support/answers.hpp"
 
 namespace terminal_test {
+namespace {
 
 using namespace attn;
 using namespace attn::test;
-
-namespace {
 
 /// A question in every mode.
 std::vector<Words> questions() {
@@ -38,8 +37,6 @@ std::vector<std::vector<std::string>> commands_that_read() {
     }
     return commands;
 }
-
-}  // namespace
 
 TEST_CASE("terminal: a command without an input reports in one line what is missing") {
     for (const auto& words : commands_that_read()) {
@@ -157,4 +154,5 @@ TEST_CASE("progress: a bar, the part, the count, the rate and the time left, as 
     CHECK(cli::search_progress_text(2, 100, 3160) == "pairs of changes: 100 of 3160");
 }
 
+}  // namespace
 }  // namespace terminal_test

@@ -12,13 +12,12 @@
 #include "tests/support/requests.hpp"
 
 namespace threads_test {
+namespace {
 
 using namespace attn;
 using namespace attn::cli;
 using attn::test::read_text;
 using attn::test::write_text;
-
-namespace {
 
 /// The answer to a request in a format, as main makes it.
 std::string answer_of(const std::string& text, std::size_t threads, const std::string& format) {
@@ -53,8 +52,6 @@ void answer_batch(const std::string& output, std::size_t jobs, bool resume, bool
     batch.retry_failed = retry_failed;
     run_batch(batch);
 }
-
-}  // namespace
 
 TEST_CASE("threads: kernels give the same bits on any number, dropout included") {
     for (const DropoutStream stream : {DropoutStream::mt19937, DropoutStream::mkl})
@@ -119,4 +116,5 @@ TEST_CASE("threads: a batch of several jobs, resumed or tried again, gives the b
     }
 }
 
+}  // namespace
 }  // namespace threads_test

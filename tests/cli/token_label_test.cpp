@@ -4,11 +4,11 @@
 #include "tests/support/answers.hpp"
 
 namespace token_label_test {
+namespace {
 
 using namespace attn;
 using namespace attn::test;
 using Json = nlohmann::ordered_json;
-namespace {
 
 const Words labels{"Your", " journey", "12a", "-x", "1.5", "a,b", "\xc3\xa9t\xc3\xa9"};
 
@@ -22,8 +22,6 @@ Json question_of(const ModeRow& mode) {
     if (mode.projects(false) && mode.context) question["context"] = {{1, 2, 3}, {4, 5, 6}};
     return question;
 }
-
-}  // namespace
 
 TEST_CASE("token label: every label is its index, however it is given") {
     Sample is_taken;
@@ -58,4 +56,5 @@ TEST_CASE("token label: every label is its index, however it is given") {
     }
 }
 
+}  // namespace
 }  // namespace token_label_test

@@ -3,19 +3,16 @@
 #include "tests/support/gguf_bytes.hpp"
 
 namespace tokenize_test {
+namespace {
 
 using namespace attn::test;
 using nlohmann::json;
-
-namespace {
 
 const std::string bert = "tokenizers/bert-uncased";
 
 json tokenized(const Words& words, const std::string& input = "") {
     return answer(Words{"tokenize", data_path(bert)} + words, input);
 }
-
-}  // namespace
 
 TEST_CASE("tokenize: ids of a word, of standard input, and without special tokens") {
     for (const json& expected : load_data(bert + "/cases.json")) {
@@ -43,4 +40,5 @@ TEST_CASE("tokenize: the tokenizer of a GGUF file") {
     CHECK(run_attn({"tokenize", "m.gguf", "--decode", "2,3,0"}).out == "ab a\n");
 }
 
+}  // namespace
 }  // namespace tokenize_test

@@ -6,7 +6,6 @@
 #include <csignal>
 #include <thread>
 
-#include "io/file/output.hpp"
 #include "tests/support/answers.hpp"
 #include "tests/support/process.hpp"
 #include "tests/support/requests.hpp"
@@ -18,11 +17,7 @@ using namespace attn::test;
 namespace fs = std::filesystem;
 using namespace std::chrono_literals;
 
-namespace {
-
 const std::string good_lines = good() + "\n" + good() + "\n";
-
-}  // namespace
 
 TEST_CASE("batch: one signal ends any wait") {
     fs::remove("fifo");

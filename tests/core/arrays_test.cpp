@@ -1,18 +1,12 @@
 // The table of arrays, row by row.
 #include "core/operator/arrays.hpp"
-
-#include <doctest/doctest.h>
-
 #include "tests/support/drawn_layer.hpp"
 #include "tests/support/planned.hpp"
-#include "tests/support/sample.hpp"
-#include "tests/support/support.hpp"
 
 namespace arrays_test {
+namespace {
 
 using namespace attn;
-
-namespace {
 
 /// Keys of each query in the arrays that have an axis of them.
 constexpr std::uint64_t top = 2;
@@ -25,8 +19,6 @@ bool needs_top(const ArrayRow& row) {
 std::vector<std::size_t> shape_of_operand(const Operands& operands, const ArrayRow& row) {
     return operands[*std::ranges::find(operand_rows, row.name, &OperandRow::array)].shape();
 }
-
-}  // namespace
 
 TEST_CASE("arrays: each is written under its name, with the axes and sizes of its row") {
     ArraySet seen;
@@ -78,4 +70,5 @@ TEST_CASE("arrays: the manual names each that can be emitted, and no step of a w
     }
 }
 
+}  // namespace
 }  // namespace arrays_test

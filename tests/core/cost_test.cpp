@@ -1,9 +1,5 @@
 // The estimated cost of a question: its arithmetic against the sizes of its products. Sizes:
 // dry_run_test.cpp.
-#include "core/layer/layer.hpp"
-
-#include <doctest/doctest.h>
-
 #include "tests/support/drawn_layer.hpp"
 #include "tests/support/planned.hpp"
 

@@ -1,27 +1,18 @@
 // How far arrays are apart.
 #include "core/base/difference.hpp"
-
-#include <doctest/doctest.h>
-#include <nlohmann/json.hpp>
-
-#include <cmath>
-
 #include "tests/support/support.hpp"
 
 namespace difference_test {
+namespace {
 
 using namespace attn;
 using attn::test::array_of;
-
-namespace {
 
 Tolerance exact(NumberType type = NumberType::float32) {
     Tolerance tolerance;
     tolerance.type = type;
     return tolerance;
 }
-
-}  // namespace
 
 TEST_CASE("difference: the mean is finite wherever the differences are") {
     nlohmann::json a, b;
@@ -52,4 +43,5 @@ TEST_CASE("difference: units in the last place of either type, across zero and p
           2 * std::uint64_t{0x7fefffffffffffff});
 }
 
+}  // namespace
 }  // namespace difference_test

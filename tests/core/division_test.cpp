@@ -1,19 +1,12 @@
 // Shares of every small question for any number of ranks: each element is computed once, and ranks
 // have equal work.
-#include <doctest/doctest.h>
-
-#include <algorithm>
-#include <cstddef>
-#include <numeric>
-#include <vector>
-
 #include "core/plan/division.hpp"
+#include "tests/support/support.hpp"
 
 namespace division_test {
+namespace {
 
 using namespace attn;
-
-namespace {
 
 /// Calls `use` with every division of small questions.
 template <class Use>
@@ -36,8 +29,6 @@ void for_each_division(Use use) {
                         use(plan, ranks);
                     }
 }
-
-}  // namespace
 
 TEST_CASE("division: every batch entry, head and row belongs to one rank") {
     constexpr std::size_t rows = 23;
@@ -93,4 +84,5 @@ TEST_CASE("division: causal work with the keys of each other rank differs by les
         }
 }
 
+}  // namespace
 }  // namespace division_test

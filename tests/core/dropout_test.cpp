@@ -1,22 +1,13 @@
 // Dropout masks: values, order of draws, separate rows.
 #include "core/operator/dropout.hpp"
-
-#include <doctest/doctest.h>
-#include <nlohmann/json.hpp>
-
-#include <iterator>
-#include <optional>
-#include <vector>
-
 #include "core/fused/tile_dropout.hpp"
 #include "core/kernels/dispatch.hpp"
 #include "tests/support/support.hpp"
 
 namespace dropout_test {
+namespace {
 
 using namespace attn;
-
-namespace {
 
 /// Decisions one at a time, as the double comparison of each element's uniform with 1 - p.
 class KeepOneByOne {
@@ -41,8 +32,6 @@ bool bit(const std::vector<std::uint64_t>& words, std::size_t i) {
 }
 
 constexpr DropoutStream streams[] = {DropoutStream::mt19937, DropoutStream::mkl};
-
-}  // namespace
 
 TEST_CASE("keep bits are the elements' own draws, over odd counts and skips, from every kernel") {
     for (const kernels::Kernel* kernel : kernels::supported())
@@ -134,4 +123,5 @@ TEST_CASE("dropout: probabilities 0 and 1 need no generator") {
                 CHECK(value == 1 - p);
 }
 
+}  // namespace
 }  // namespace dropout_test

@@ -1,28 +1,18 @@
 // The memory of a dry run is that of the computation, to the byte.
-#include <doctest/doctest.h>
-
 #include <atomic>
-#include <map>
 #include <memory>
-#include <numeric>
-#include <string>
 
-#include "core/base/error.hpp"
 #include "core/base/layout.hpp"
 #include "core/base/memory.hpp"
 #include "core/kernels/dispatch.hpp"
-#include "core/layer/layer.hpp"
 #include "core/plan/backend.hpp"
-#include "tests/support/dice.hpp"
 #include "tests/support/drawn_layer.hpp"
 #include "tests/support/planned.hpp"
-#include "tests/support/sample.hpp"
 
 namespace dry_run_test {
+namespace {
 
 using namespace attn;
-
-namespace {
 
 struct Question {
     Settings settings;
@@ -130,8 +120,6 @@ void check(const Question& question, const Plan& plan) {
     CHECK(dry.answer_memory == real.answer_memory);
 }
 
-}  // namespace
-
 TEST_CASE("dry run: it counts the bytes and elements of the computation, for generated questions") {
     std::map<std::pair<Mode, std::string_view>, int> checked;
     for (std::uint32_t seed = 1; seed <= test::cases(1000); ++seed) {
@@ -202,4 +190,5 @@ TEST_CASE("dry run: arrays are copied, filled and looped over without memory") {
         }
 }
 
+}  // namespace
 }  // namespace dry_run_test

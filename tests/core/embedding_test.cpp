@@ -1,12 +1,7 @@
 // How many words a text may have. Which words and ids: tests/fuzz/text.cpp; their vectors:
 // golden_test.cpp.
 #include "core/layer/embedding.hpp"
-
-#include <doctest/doctest.h>
-
-#include <string>
-
-#include "core/base/error.hpp"
+#include "tests/support/support.hpp"
 
 namespace embedding_test {
 

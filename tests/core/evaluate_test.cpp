@@ -1,25 +1,13 @@
 // The evaluator against attn's own results, in float64 and float32, over generated questions.
 #include "core/check/evaluate.hpp"
-
-#include <algorithm>
-#include <cmath>
-#include <map>
-#include <sstream>
-#include <string>
-#include <vector>
-
-#include <doctest/doctest.h>
-
 #include "core/check/their_array.hpp"
 #include "core/layer/layer.hpp"
 #include "tests/support/drawn_layer.hpp"
-#include "tests/support/sample.hpp"
 
 namespace evaluate_test {
+namespace {
 
 using namespace attn;
-
-namespace {
 
 /// How near errors come to their bounds, over many questions: by array, the largest of each.
 using Ratios = std::map<std::string, std::vector<double>>;
@@ -98,8 +86,6 @@ double median_of(std::vector<double> numbers) {
     return numbers[numbers.size() / 2];
 }
 
-}  // namespace
-
 TEST_CASE("evaluator: attn's arrays are within the bounds of their type, and the bounds are near") {
     std::map<NumberType, Ratios> ratios;
     for (std::uint32_t seed = 1; seed <= test::cases(150); ++seed) {
@@ -123,4 +109,5 @@ TEST_CASE("evaluator: attn's arrays are within the bounds of their type, and the
     }
 }
 
+}  // namespace
 }  // namespace evaluate_test

@@ -1,27 +1,16 @@
 // Sums of weights by key by every fused kernel, where tiles are computed several at a time, against
 // the same kernel's weights.
-#include <doctest/doctest.h>
-
-#include <algorithm>
-#include <cmath>
-#include <cstdint>
-#include <limits>
-#include <string>
 #include <variant>
-#include <vector>
 
-#include "core/fused/attend_fused.hpp"
 #include "core/fused/tile_plan.hpp"
 #include "core/operator/recorder.hpp"
 #include "tests/support/fused_answer.hpp"
 #include "tests/support/random_call.hpp"
-#include "tests/support/sample.hpp"
 
 namespace fused_statistics_test {
+namespace {
 
 using namespace attn;
-
-namespace {
 
 /// Each head is divided into two parts, of four whole tiles and some more, and its keys have more
 /// bytes than the cache holds.
@@ -113,8 +102,6 @@ AttentionCall<T> call_of(double magnitude, std::uint64_t seed) {
     return test::plain_call<T>(shape<T>, magnitude, seed);
 }
 
-}  // namespace
-
 TEST_CASE_TEMPLATE("sums by key of several tiles at a time are those of the weights", T, float,
                    double) {
     // The tiles of a group have other blocks, and some rows have no key.
@@ -135,4 +122,5 @@ TEST_CASE_TEMPLATE("sums by key of several tiles at a time are those of the weig
     check_kernels(causal);
 }
 
+}  // namespace
 }  // namespace fused_statistics_test

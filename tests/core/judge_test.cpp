@@ -1,26 +1,12 @@
 // Verdicts on arrays that are off by known multiples of their bounds: each is reached from both
 // sides.
 #include "core/check/judge.hpp"
-
-#include <algorithm>
-#include <cmath>
-#include <limits>
-#include <numeric>
-#include <random>
-#include <set>
-#include <string>
-#include <utility>
-#include <vector>
-
-#include <doctest/doctest.h>
-
 #include "tests/support/planned.hpp"
 
 namespace judge_test {
+namespace {
 
 using namespace attn;
-
-namespace {
 
 /// A question, what is exact about it, and who judges answers to it.
 struct Judged {
@@ -141,8 +127,6 @@ GivenArray given_array(ArrayId id, std::vector<std::size_t> shape, std::vector<d
     given.type_is_certain = true;
     return given;
 }
-
-}  // namespace
 
 TEST_CASE("judge: within the bound an array is right, and one element beyond it is found") {
     std::mt19937 random(20260101);
@@ -394,4 +378,5 @@ TEST_CASE("judge: a key of equal weight is right, another is not") {
     CHECK(verdict("top_keys", {0, 3}) == Verdict::wrong);
 }
 
+}  // namespace
 }  // namespace judge_test

@@ -2,20 +2,13 @@
 // seeds, against the formula in long double.
 //
 // ATTN_TEST_CASES asks for more questions than the usual ones, ATTN_TEST_SEED for others.
-#include <doctest/doctest.h>
-
-#include <cstdlib>
-#include <string>
-
 #include "tests/support/kernel_check.hpp"
-#include "tests/support/sample.hpp"
 
 namespace kernel_class_test {
+namespace {
 
 using namespace attn;
 using test::GeneratedQuestion;
-
-namespace {
 
 std::uint64_t number_from_environment(const char* name, std::uint64_t otherwise) {
     const char* text = std::getenv(name);
@@ -32,8 +25,6 @@ std::size_t check_question(std::uint64_t seed) {
     return check.usable;
 }
 
-}  // namespace
-
 TEST_CASE_TEMPLATE("kernels, generated: every magnitude of scores and values, with every option", T,
                    float, double) {
     const std::uint64_t first = number_from_environment("ATTN_TEST_SEED", 1);
@@ -46,4 +37,5 @@ TEST_CASE_TEMPLATE("kernels, generated: every magnitude of scores and values, wi
     MESSAGE(count << " questions from seed " << first << ", " << usable << " rows");
 }
 
+}  // namespace
 }  // namespace kernel_class_test

@@ -1,24 +1,15 @@
 // Every fused kernel that this processor runs, against the reference in float64: awkward sizes,
 // every option, every magnitude, and what must be exact.
-#include <doctest/doctest.h>
-
-#include <algorithm>
-#include <cstring>
-#include <limits>
-
-#include "core/kernels/dispatch.hpp"
 #include "tests/support/fused_answer.hpp"
 #include "tests/support/random_call.hpp"
-#include "tests/support/sample.hpp"
 
 namespace kernel_test {
+namespace {
 
 using namespace attn;
 using test::Answer;
 using test::fused;
 using test::plain_call;
-
-namespace {
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
 
@@ -37,18 +28,6 @@ double distance(const A& a, const B& b) {
     return worst;
 }
 
-/// FNV-1a over the bytes. What a test expects was computed with AVX-512.
-template <class T>
-std::uint64_t fingerprint(const Tensor4<T>& tensor) {
-    std::uint64_t hash = 0xcbf29ce484222325;
-    for (T value : tensor) {
-        unsigned char bytes[sizeof(T)];
-        std::memcpy(bytes, &value, sizeof(T));
-        for (unsigned char byte : bytes) hash = (hash ^ byte) * 0x100000001b3;
-    }
-    return hash;
-}
-
 /// An additive mask, which masks a part of the keys.
 Array<double> random_mask(std::vector<std::size_t> shape, std::uint64_t seed, double masked) {
     Array<double> mask = Array<double>::from_shape(shape);
@@ -60,8 +39,6 @@ Array<double> random_mask(std::vector<std::size_t> shape, std::uint64_t seed, do
     }
     return mask;
 }
-
-}  // namespace
 
 TEST_CASE("kernels: a stream so long that workers jump to their parts, as one worker draws it") {
     auto call = plain_call<float>({1, 8, 8, 1500, 1500, 4, 4}, 2, 3);
@@ -119,11 +96,14 @@ TEST_CASE("kernels: the same bytes from every kernel with a fused multiply-add, 
         if (std::string(kernel->name) == "generic") continue;
         CAPTURE(std::string(kernel->name));
         const Answer<float> got = fused(*kernel, call);
-        CHECK(fingerprint(got.context) == 0x5ab1f3ae0e17d8d3);
-        CHECK(fingerprint(got.weights) == 0xf2c66ccaaf8b2f5);
-        CHECK(fingerprint(fused(*kernel, decoding, false).context) == 0x7c55af6711b92378);
-        CHECK(fingerprint(fused(*kernel, test::widened(call)).context) == 0xd417e90253eb7495);
+        // The hashes were computed with AVX-512.
+        CHECK(test::hash_of_bytes(got.context) == 0x5ab1f3ae0e17d8d3);
+        CHECK(test::hash_of_bytes(got.weights) == 0xf2c66ccaaf8b2f5);
+        CHECK(test::hash_of_bytes(fused(*kernel, decoding, false).context) == 0x7c55af6711b92378);
+        CHECK(test::hash_of_bytes(fused(*kernel, test::widened(call)).context) ==
+              0xd417e90253eb7495);
     }
 }
 
+}  // namespace
 }  // namespace kernel_test

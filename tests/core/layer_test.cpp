@@ -1,17 +1,10 @@
 // Properties of whole layers.
-#include "core/layer/layer.hpp"
-
-#include <doctest/doctest.h>
-
-#include "core/base/torch_random.hpp"
 #include "tests/support/planned.hpp"
-#include "tests/support/support.hpp"
 
 namespace layer_test {
+namespace {
 
 using namespace attn;
-
-namespace {
 
 Operands random_inputs(const Shape& shape) {
     Operands operands;
@@ -27,8 +20,6 @@ Settings settings_of(Mode mode, std::vector<std::string> emit) {
     settings.emit = std::move(emit);
     return settings;
 }
-
-}  // namespace
 
 TEST_CASE("init none: queries, keys and values are the input, unscaled") {
     const Operands operands = random_inputs({4, 3});
@@ -73,4 +64,5 @@ TEST_CASE("resolve: heads that exceed the memory are refused") {
     CHECK(test::answer_of(settings, operands).shapes.d_k == 6);
 }
 
+}  // namespace
 }  // namespace layer_test

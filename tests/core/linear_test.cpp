@@ -1,25 +1,15 @@
 // Linear attention, step by step and in chunks, against plain loops in long double that share
 // nothing with core: over every rule, size, decay and magnitude that a seed draws.
-#include <doctest/doctest.h>
-
-#include <algorithm>
-#include <cmath>
-#include <limits>
-#include <vector>
-
-#include "core/kernels/dispatch.hpp"
-#include "core/layer/stages.hpp"
 #include "core/linear/linear.hpp"
+#include "core/layer/stages.hpp"
 #include "tests/support/kernel_check.hpp"
 #include "tests/support/linear_question.hpp"
-#include "tests/support/sample.hpp"
 
 namespace linear_test {
+namespace {
 
 using namespace attn;
 using namespace attn::test::linear;
-
-namespace {
 
 template <class T>
 struct Computed {
@@ -86,8 +76,6 @@ double error_of(const Question<T>& q, const Computed<T>& c) {
 }
 
 constexpr std::size_t lengths[] = {0, 1, 2, 3, 5, 15, 16, 17, 19, 20, 31, 32, 33, 64, 95, 97, 145};
-
-}  // namespace
 
 TEST_CASE("linear attention: steps and chunks are the recurrence, for generated questions") {
     const std::uint32_t seeds = static_cast<std::uint32_t>(test::cases(20));
@@ -263,4 +251,5 @@ TEST_CASE("linear attention: one query row, and any number of threads, have the 
     }
 }
 
+}  // namespace
 }  // namespace linear_test

@@ -1,23 +1,13 @@
 // Rounding to types of few bits: every value and every tie of the 16-bit types, and integers
 // against exact arithmetic.
 #include "core/base/low_precision.hpp"
-
-#include <doctest/doctest.h>
-
-#include <algorithm>
-#include <bit>
-#include <cmath>
-#include <limits>
-#include <random>
-
 #include "core/base/number_type.hpp"
-#include "tests/support/sample.hpp"
+#include "tests/support/support.hpp"
 
 namespace low_precision_test {
+namespace {
 
 using namespace attn;
-
-namespace {
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
 __extension__ using Exact = __int128;
@@ -53,8 +43,6 @@ Parts parts(double x) {
     const double significand = std::frexp(x, &exponent);
     return {static_cast<Exact>(std::ldexp(significand, 53)), exponent - 53};
 }
-
-}  // namespace
 
 TEST_CASE("low precision: every value, tie and neighbour of a tie of the 16-bit types") {
     for (const Small& type : types) {
@@ -199,4 +187,5 @@ TEST_CASE("number types: names are unique, and only dtypes have arithmetic") {
     }
 }
 
+}  // namespace
 }  // namespace low_precision_test

@@ -1,22 +1,16 @@
 // How much memory the program may use: control groups of both versions in folders of our own, and
 // the limits of a process.
-#include "core/base/memory.hpp"
-
-#include <doctest/doctest.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <filesystem>
-#include <string>
-
+#include "core/base/memory.hpp"
 #include "tests/support/support.hpp"
 
 namespace memory_limit_test {
+namespace {
 
 using namespace attn;
-
-namespace {
 
 constexpr double mib = 0x1p20;
 constexpr const char* of_container = "this container may use";
@@ -40,8 +34,6 @@ struct Groups {
         return memory_limit(1, mount, own);
     }
 };
-
-}  // namespace
 
 TEST_CASE("memory limit: without control groups it is the machine's, or the process's own") {
     const Groups groups("none");
@@ -116,4 +108,5 @@ TEST_CASE("memory limit: the limit of ulimit is found, with its source") {
     }
 }
 
+}  // namespace
 }  // namespace memory_limit_test

@@ -1,22 +1,14 @@
 // Linear maps of models by every kernel: weights in memory and decoded ones, few rows and many,
 // against plain sums in float64.
-#include "core/model/products.hpp"
-
-#include <doctest/doctest.h>
-
-#include <cmath>
-#include <string>
-#include <vector>
-
 #include "core/base/torch_random.hpp"
+#include "core/model/products.hpp"
 #include "core/plan/backend.hpp"
-#include "tests/support/sample.hpp"
+#include "tests/support/support.hpp"
 
 namespace multiply_test {
+namespace {
 
 using namespace attn;
-
-namespace {
 
 /// Elements in memory, which `in_place` shows or hides.
 template <class T>
@@ -101,8 +93,6 @@ std::vector<T> check(const Backend& backend, ThreadPool& pool, std::size_t rows,
     return {out.data<T>(), out.data<T>() + out.size()};
 }
 
-}  // namespace
-
 TEST_CASE_TEMPLATE("multiply: weights in place and decoded, on any number of threads", T, float,
                    double) {
     static test::Sample sample;
@@ -135,4 +125,5 @@ TEST_CASE("multiply: pieces larger than a cache") {
     }
 }
 
+}  // namespace
 }  // namespace multiply_test

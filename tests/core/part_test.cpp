@@ -1,26 +1,15 @@
 // Parts of attention over some of the keys, joined, by every backend, where scores overflow. Parts
 // of generated questions: partial_test.py.
-#include <doctest/doctest.h>
-
-#include <algorithm>
-#include <array>
-#include <cmath>
-#include <limits>
-#include <random>
-#include <string>
-#include <vector>
-
 #include "core/layer/stages.hpp"
 #include "core/operator/merge.hpp"
 #include "core/plan/backend.hpp"
 #include "tests/support/fused_answer.hpp"
 
 namespace part_test {
+namespace {
 
 using namespace attn;
 using test::Answer;
-
-namespace {
 
 /// The call over keys [range.first, range.end).
 template <class T>
@@ -138,8 +127,6 @@ std::array<std::size_t, 2> check_overflows() {
     return rows;
 }
 
-}  // namespace
-
 TEST_CASE(
     "parts: a score that overflows to -Infinity adds nothing, unless all scores of the row do") {
     for (const auto& [numbers, overflowed] :
@@ -149,4 +136,5 @@ TEST_CASE(
     }
 }
 
+}  // namespace
 }  // namespace part_test

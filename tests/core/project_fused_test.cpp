@@ -1,19 +1,13 @@
 // Projections by every kernel against plain loops in float64.
-#include "core/fused/attend_fused.hpp"
-
-#include <doctest/doctest.h>
-
-#include <cmath>
-
 #include "core/base/torch_random.hpp"
+#include "core/fused/attend_fused.hpp"
 #include "core/kernels/dispatch.hpp"
-#include "tests/support/sample.hpp"
+#include "tests/support/support.hpp"
 
 namespace project_fused_test {
+namespace {
 
 using namespace attn;
-
-namespace {
 
 template <class T>
 struct Question {
@@ -91,8 +85,6 @@ void check(std::size_t batch, std::size_t rows, std::size_t d_in, std::size_t gr
         }
 }
 
-}  // namespace
-
 TEST_CASE("projection: every kernel gives x W^T + b, for awkward rows, widths, heads and groups") {
     for (std::size_t rows : {1u, 5u, 6u, 7u, 25u})
         for (std::size_t d_in : {1u, 3u, 16u, 65u}) {
@@ -104,4 +96,5 @@ TEST_CASE("projection: every kernel gives x W^T + b, for awkward rows, widths, h
     check<float>(1, 400, 768, 1, 64, 1);
 }
 
+}  // namespace
 }  // namespace project_fused_test

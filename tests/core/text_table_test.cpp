@@ -1,11 +1,6 @@
 // The table of texts by hash, with as many equal hashes as a hostile file could have.
-#include <doctest/doctest.h>
-
-#include <functional>
-#include <string>
-#include <vector>
-
 #include "core/base/text_table.hpp"
+#include "tests/support/support.hpp"
 
 namespace text_table_test {
 

@@ -1,10 +1,8 @@
 #include "core/base/thread_pool.hpp"
 
-#include <doctest/doctest.h>
-
 #include <atomic>
-#include <stdexcept>
-#include <vector>
+
+#include "tests/support/support.hpp"
 
 namespace thread_pool_test {
 

@@ -1,7 +1,6 @@
 // The strips of a tile are as long as the mask requires. What they compute: kernel_class_test.cpp.
 #include "core/fused/tile_plan.hpp"
-
-#include <doctest/doctest.h>
+#include "tests/support/support.hpp"
 
 namespace tile_plan_test {
 

@@ -1,11 +1,5 @@
 // The bits of PyTorch's softmax and sums (data/golden/torch_bits.json), for every row length, size
 // of the scores and mask; scores are drawn here as tests/make_torch_bits.py draws them.
-#include <doctest/doctest.h>
-#include <nlohmann/json.hpp>
-
-#include <bit>
-#include <cstdint>
-#include <string>
 #include <type_traits>
 
 #include "core/base/torch_random.hpp"
@@ -13,11 +7,10 @@
 #include "tests/support/support.hpp"
 
 namespace torch_bits_test {
+namespace {
 
 using namespace attn;
 using nlohmann::json;
-
-namespace {
 
 std::string hex(std::uint64_t value, std::size_t digits) {
     std::string text;
@@ -30,14 +23,10 @@ std::uint64_t bits_of(T value) {
     return std::bit_cast<std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>>(value);
 }
 
-/// FNV-1a over the numbers' bytes, the low 32 bits.
+/// The low 32 bits.
 template <class T>
 std::string hash_of(const Tensor4<T>& values) {
-    std::uint64_t state = 0xcbf29ce484222325;
-    for (T value : values)
-        for (std::size_t byte = 0; byte < sizeof(T); ++byte)
-            state = (state ^ (bits_of(value) >> (8 * byte) & 255)) * 0x100000001b3;
-    return hex(state & 0xffffffff, 8);
+    return hex(test::hash_of_bytes(values) & 0xffffffff, 8);
 }
 
 template <class T>
@@ -111,8 +100,6 @@ const json& golden_of() {
     return golden()[std::is_same_v<T, float> ? "float32" : "float64"];
 }
 
-}  // namespace
-
 TEST_CASE_TEMPLATE("torch bits: the softmax of every length and magnitude, masked or not", T, float,
                    double) {
     const json& expected = golden_of<T>();
@@ -157,4 +144,5 @@ TEST_CASE_TEMPLATE("torch bits: the mean over 1 to 300 heads", T, float, double)
         }
 }
 
+}  // namespace
 }  // namespace torch_bits_test

@@ -2,12 +2,9 @@
 // PyTorch's: drawn_input_test.cpp.
 #include "core/base/torch_random.hpp"
 
-#include <doctest/doctest.h>
-
-#include <iterator>
-#include <random>
 #include <tuple>
-#include <vector>
+
+#include "tests/support/support.hpp"
 
 namespace torch_random_test {
 

@@ -1,19 +1,12 @@
 // Every small combination of heads and widths: it is computed with the shapes that follow, or
 // refused by the rule that the shapes of the parameters make necessary. The numbers are checked by
 // evaluate_test.cpp.
-#include <doctest/doctest.h>
-
-#include "core/base/torch_random.hpp"
-#include "core/layer/layer.hpp"
 #include "tests/support/planned.hpp"
-#include "tests/support/sample.hpp"
-#include "tests/support/support.hpp"
 
 namespace widths_test {
+namespace {
 
 using namespace attn;
-
-namespace {
 
 constexpr std::size_t tokens = 3, d_in = 4, max_width = 5;
 
@@ -69,8 +62,6 @@ void check_combination(const Combination& c, const Operands& operands, std::size
     if (c.projects_out()) CHECK(shape_in("W_out") == Shape{c.result_width(), c.value_width()});
 }
 
-}  // namespace
-
 TEST_CASE("widths: heads x d_k x d_v x d_out x output projection: computed, or refused by rule") {
     Operands operands;
     operands["inputs"] = test::random_array({tokens, d_in}, 2, 11);
@@ -101,4 +92,5 @@ TEST_CASE("widths: heads x d_k x d_v x d_out x output projection: computed, or r
     CHECK(computed < all / 2);
 }
 
+}  // namespace
 }  // namespace widths_test

@@ -1,11 +1,5 @@
 // Readers of arrays: one question by every way there is to ask it, and the numbers that plain
 // decoders and nlohmann_json find in the same bytes.
-#include <algorithm>
-#include <numeric>
-#include <optional>
-
-#include <nlohmann/json.hpp>
-
 #include "io/file/zip.hpp"
 #include "io/model/gguf_config.hpp"
 #include "io/model/quantised.hpp"
@@ -15,7 +9,6 @@
 #include "io/read/json_document.hpp"
 #include "tests/fuzz/fuzz.hpp"
 #include "tests/support/decode.hpp"
-#include "tests/support/support.hpp"
 
 namespace attn::fuzz {
 namespace {

@@ -4,11 +4,6 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include <algorithm>
-#include <filesystem>
-
-#include "tests/support/support.hpp"
-
 namespace attn::fuzz {
 namespace {
 

@@ -2,16 +2,9 @@
 // crash, a leak, a hang and too much memory are findings.
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
-#include <cstring>
 #include <span>
-#include <stdexcept>
-#include <string>
-#include <string_view>
-#include <vector>
 
-#include "core/base/error.hpp"
+#include "tests/support/support.hpp"
 
 namespace attn::fuzz {
 

@@ -2,13 +2,9 @@
 // its dictionary are written there first, as FOLDER/seeds and FOLDER/words.dict.
 #include <sys/stat.h>
 
-#include <algorithm>
 #include <cstdio>
-#include <cstdlib>
-#include <string>
 
 #include "tests/fuzz/fuzz.hpp"
-#include "tests/support/support.hpp"
 
 namespace {
 

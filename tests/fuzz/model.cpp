@@ -1,15 +1,8 @@
 // Whole models whose config.json is any bytes, with the tensors of a family.
-#include <map>
-#include <string>
-
-#include <nlohmann/json.hpp>
-
 #include "core/model/model.hpp"
 #include "io/transformer/model.hpp"
 #include "tests/fuzz/fuzz.hpp"
-#include "tests/support/drawn_model.hpp"
 #include "tests/support/model_cases.hpp"
-#include "tests/support/support.hpp"
 
 namespace attn::fuzz {
 namespace {

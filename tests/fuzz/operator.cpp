@@ -1,7 +1,5 @@
 // The operator: every kernel against the formula in long double and the reference, for questions
 // and numbers that the bytes choose.
-#include <limits>
-
 #include "tests/fuzz/fuzz.hpp"
 #include "tests/support/kernel_check.hpp"
 

@@ -1,12 +1,5 @@
 // What fuzzing begins with and what it has found, through the same functions, with any compiler.
-#include <doctest/doctest.h>
-
-#include <filesystem>
-#include <random>
-
 #include "tests/fuzz/fuzz.hpp"
-#include "tests/support/sample.hpp"
-#include "tests/support/support.hpp"
 
 using namespace attn;
 

@@ -1,24 +1,15 @@
 // Requests, command lines, files of flags and models' settings, up to the answer. What is asked
 // for stays small: a question may rightly take all of a machine.
-#include <cmath>
-#include <filesystem>
-#include <optional>
-#include <set>
-#include <sstream>
-
-#include <nlohmann/json.hpp>
-
+#include "cli/request/request.hpp"
 #include "cli/args/args.hpp"
 #include "cli/commands.hpp"
 #include "cli/output/output.hpp"
 #include "cli/question/question.hpp"
 #include "cli/request/field.hpp"
-#include "cli/request/request.hpp"
 #include "cli/request/request_builder.hpp"
 #include "core/layer/layer.hpp"
 #include "io/read/json_document.hpp"
 #include "tests/fuzz/fuzz.hpp"
-#include "tests/support/support.hpp"
 
 namespace attn::fuzz {
 namespace {

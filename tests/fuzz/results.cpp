@@ -1,8 +1,4 @@
 // What reads attn's own files: a batch that goes on, and the commands that look at results.
-#include <algorithm>
-
-#include <nlohmann/json.hpp>
-
 #include "cli/batch/batch.hpp"
 #include "cli/commands.hpp"
 #include "cli/compare/compare.hpp"
@@ -11,7 +7,6 @@
 #include "io/text/json_text.hpp"
 #include "tests/fuzz/fuzz.hpp"
 #include "tests/support/requests.hpp"
-#include "tests/support/support.hpp"
 
 namespace attn::fuzz {
 namespace {

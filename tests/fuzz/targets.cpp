@@ -1,18 +1,10 @@
 // The table of targets: a row each, with what its runs begin with.
-#include <algorithm>
-#include <array>
-#include <random>
-#include <sstream>
-
 #include "cli/args/args.hpp"
 #include "cli/commands.hpp"
 #include "core/operator/arrays.hpp"
-#include "io/file/bytes.hpp"
 #include "tests/fuzz/fuzz.hpp"
 #include "tests/support/gguf_bytes.hpp"
 #include "tests/support/requests.hpp"
-#include "tests/support/support.hpp"
-#include "tests/support/words.hpp"
 
 namespace attn::fuzz {
 namespace {

@@ -1,15 +1,8 @@
 // Numbers and characters in texts, against the C library and plain decoders.
-#include <algorithm>
-#include <bit>
 #include <charconv>
-#include <cmath>
-#include <cstdlib>
-#include <optional>
 #include <regex>
-#include <set>
 
 #include "core/layer/embedding.hpp"
-#include "io/file/source.hpp"
 #include "io/read/number_array.hpp"
 #include "io/text/decimal.hpp"
 #include "io/text/json_text.hpp"
@@ -17,9 +10,6 @@
 #include "io/text/text.hpp"
 #include "io/text/utf8.hpp"
 #include "tests/fuzz/fuzz.hpp"
-#include "tests/support/support.hpp"
-
-#include <nlohmann/json.hpp>
 
 namespace attn::fuzz {
 namespace {

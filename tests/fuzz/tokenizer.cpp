@@ -1,8 +1,5 @@
 // Tokenizers of any bytes, used on texts that have some of everything.
 #include "io/tokenizer/tokenizer.hpp"
-
-#include <nlohmann/json.hpp>
-
 #include "tests/fuzz/fuzz.hpp"
 
 namespace attn::fuzz {

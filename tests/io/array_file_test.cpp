@@ -1,10 +1,4 @@
 // Binary array files: those of NumPy and safetensors against their values. Damaged ones: hostile/.
-#include <doctest/doctest.h>
-
-#include <filesystem>
-
-#include <nlohmann/json.hpp>
-
 #include "io/read/array_file.hpp"
 #include "io/read/input_formats.hpp"
 #include "tests/support/support.hpp"
@@ -16,11 +10,7 @@ using namespace attn::io;
 using namespace attn::test;
 using nlohmann::json;
 
-namespace {
-
 const ArrayRules anything = ArrayRules::anything(8);
-
-}  // namespace
 
 TEST_CASE("array files: every array of NumPy and safetensors has the values that it was given") {
     const json expected = load_data("arrays/expected.json");
@@ -32,8 +22,8 @@ TEST_CASE("array files: every array of NumPy and safetensors has the values that
         REQUIRE(array != nullptr);
         CHECK(array->shape == entry["shape"].get<std::vector<std::size_t>>());
         if (array->elements() == 0) {
-            CHECK(error_of([&] { read_numbers(*array, anything); }).find("at least one element") !=
-                  std::string::npos);
+            CHECK(contains(error_of([&] { read_numbers(*array, anything); }),
+                           "at least one element"));
             continue;
         }
         const NumberArray read = read_numbers(*array, anything);
@@ -53,8 +43,7 @@ TEST_CASE("array files: arrays without numbers are refused by name, their neighb
         const InputFile file = open_input_file(path);
         const StoredArray* array = file.arrays->find(entry.value("array", ""));
         REQUIRE(array != nullptr);
-        CHECK(error_of([&] { read_numbers(*array, anything); }).find("elements of type") !=
-              std::string::npos);
+        CHECK(contains(error_of([&] { read_numbers(*array, anything); }), "elements of type"));
     }
 }
 

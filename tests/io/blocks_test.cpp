@@ -1,23 +1,15 @@
 // Blocks of few bits against the values of llama.cpp's Python package, bit for bit.
-#include <doctest/doctest.h>
-
-#include <cmath>
-#include <random>
-
 #include "core/base/low_precision.hpp"
-#include "io/read/array_file.hpp"
 #include "io/read/gguf_header.hpp"
 #include "io/read/input_file.hpp"
 #include "tests/support/gguf_bytes.hpp"
-#include "tests/support/support.hpp"
 
 namespace blocks_test {
+namespace {
 
 using namespace attn;
 using namespace attn::io;
 using namespace attn::test;
-
-namespace {
 
 /// Every TYPE.blocks of the file against TYPE.values; the number of types that can be read.
 std::size_t check_blocks(const std::string& path) {
@@ -49,8 +41,6 @@ std::size_t check_blocks(const std::string& path) {
     }
     return readable;
 }
-
-}  // namespace
 
 TEST_CASE("blocks: every type has the values of llama.cpp, of any scale") {
     CHECK(check_blocks(data_path("gguf/blocks.safetensors")) == 13);
@@ -124,4 +114,5 @@ TEST_CASE("small floats: all codes of 8 bits have the values of their definition
     }
 }
 
+}  // namespace
 }  // namespace blocks_test

@@ -1,7 +1,6 @@
 // Lines of CSV that begin with '#': comments, rows whose label begins so, or errors of
 // spreadsheets.
 #include "tests/support/csv_tables.hpp"
-#include "tests/support/sample.hpp"
 
 namespace csv_comments_test {
 

@@ -7,12 +7,11 @@
 #include "tests/support/csv_tables.hpp"
 
 namespace csv_forms_test {
+namespace {
 
 using namespace attn;
 using namespace attn::io;
 using namespace attn::test::csv;
-
-namespace {
 
 struct Matrix {
     std::size_t rows, columns;
@@ -219,16 +218,13 @@ TEST_CASE("printed arrays: every form is the array") {
     }
 }
 
-TEST_CASE("printed arrays: infinities, booleans, omitted elements, and texts of other kinds") {
+TEST_CASE("printed arrays: infinities, booleans, and texts of other kinds") {
     const auto json_of = [](const std::string& text) {
         return std::string(json_of_printed_array(attn::test::make_source("p", text))->text);
     };
     CHECK(json_of("tensor([[0., -inf], [nan, inf]])").find("[[0.0, -Infinity], [NaN, Infinity]]") !=
           std::string::npos);
     CHECK(json_of("[[ True False]\n [False  True]]") == "[[ true ,false]\n ,[false  ,true]]");
-    CHECK(attn::test::error_of([&] {
-              json_of("tensor([[1., 2., ..., 3.]])");
-          }).find("set_printoptions(threshold=10**9)") != std::string::npos);
     CHECK(attn::test::error_of([&] { json_of("tensor([1.]) tensor([2.])"); }) != "");
     CHECK(attn::test::error_of([&] { json_of("array([1, x])"); }).find("'x") != std::string::npos);
     for (const char* text : {"[[1, 2], [3, 4]]", "[1, 2]\n[3, 4]\n", "[1]\n[2]\n", "[ 1 , 2 ]",
@@ -237,5 +233,4 @@ TEST_CASE("printed arrays: infinities, booleans, omitted elements, and texts of 
 }
 
 }  // namespace
-
 }  // namespace csv_forms_test

@@ -2,18 +2,13 @@
 // ways to read it. The truth is what the generator meant by each part.
 #include "io/text/utf8.hpp"
 #include "tests/support/csv_tables.hpp"
-#include "tests/support/sample.hpp"
 
 namespace csv_reading_test {
 
 using namespace attn;
 using namespace attn::test::csv;
 
-namespace {
-
 constexpr std::size_t cases = 20000;
-
-}  // namespace
 
 TEST_CASE("csv reading: a damaged or missing field anywhere is never read as something else") {
     Tables random(2);

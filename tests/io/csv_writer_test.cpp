@@ -1,18 +1,13 @@
 // Results as CSV. Rows of text in pieces: output_files_test.cpp, threads_test.cpp.
-#include <doctest/doctest.h>
-
-#include <array>
-
 #include "io/read/csv.hpp"
 #include "io/write/output_formats.hpp"
 #include "tests/support/support.hpp"
 
 namespace csv_writer_test {
+namespace {
 
 using namespace attn;
 using namespace attn::io;
-
-namespace {
 
 Report report_of(AnyArray values) {
     Report report;
@@ -26,8 +21,6 @@ Array<float> counting(const std::vector<std::size_t>& shape) {
         array.data()[i] = 0.1f * static_cast<float>(i) - 1;
     return array;
 }
-
-}  // namespace
 
 TEST_CASE("csv writer: labels of any kind are read back, whatever the numbers look like") {
     const std::vector<std::string> nasty{
@@ -83,4 +76,5 @@ TEST_CASE("csv writer: a label with U+0000 is refused before anything is written
     }
 }
 
+}  // namespace
 }  // namespace csv_writer_test

@@ -1,29 +1,19 @@
 // Every output format by every type, rank and way an array is made: what another program reads is
 // what the array holds, to the bit, or rounded to the stored type. tests/fuzz reads files of attn
 // by attn. Tables: cli/masked_tables_test.cpp; PyTorch's print: torch_writer_test.cpp.
-#include <doctest/doctest.h>
-
-#include <bit>
-#include <cmath>
-#include <cstdlib>
-#include <limits>
-#include <random>
-
 #include "io/write/output_formats.hpp"
 #include "tests/support/awkward_values.hpp"
 #include "tests/support/decode.hpp"
 #include "tests/support/row_stream.hpp"
-#include "tests/support/support.hpp"
 
 namespace format_test {
+namespace {
 
 using namespace attn;
 using namespace attn::io;
 using attn::test::Decoded;
 using attn::test::DecodedFile;
 using attn::test::same_bits;
-
-namespace {
 
 using Shape = std::vector<std::size_t>;
 
@@ -194,8 +184,6 @@ void check_type(const OutputFormat& format, std::mt19937_64& random, ThreadPool*
         }
 }
 
-}  // namespace
-
 TEST_CASE("formats: a reader of any format that streams gets every bit back, under every style") {
     std::mt19937_64 random(7);
     ThreadPool three(3);
@@ -275,4 +263,5 @@ TEST_CASE(
     CHECK(text.find("\n@14\n") != std::string::npos);
 }
 
+}  // namespace
 }  // namespace format_test

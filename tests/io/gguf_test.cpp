@@ -1,25 +1,15 @@
 // GGUF files: tensors and metadata as they were written. Damaged files: hostile/gguf.py.
-#include <doctest/doctest.h>
-
-#include <filesystem>
-
-#include <nlohmann/json.hpp>
-
 #include "io/model/gguf_config.hpp"
-#include "io/read/array_file.hpp"
 #include "io/read/input_file.hpp"
-#include "tests/support/contains.hpp"
 #include "tests/support/gguf_bytes.hpp"
-#include "tests/support/support.hpp"
 
 namespace gguf_test {
+namespace {
 
 using namespace attn;
 using namespace attn::io;
 using namespace attn::test;
 using nlohmann::json;
-
-namespace {
 
 ArrayFile open_text(const std::string& text) {
     return open_gguf(Bytes::of("x.gguf", text));
@@ -33,8 +23,6 @@ GgufBytes small_file() {
         .tensor("b", {2}, 0, 32)
         .floats({1, 2, 3, 4, 5, 6, 0, 0, 7, 8});
 }
-
-}  // namespace
 
 TEST_CASE("gguf: tensors have their values, rows outermost, and metadata their types") {
     const ArrayFile file = *open_input_file(data_path("gguf/tiny.gguf")).arrays;
@@ -185,4 +173,5 @@ TEST_CASE("gguf: models that would be computed wrongly are refused") {
         CHECK_MESSAGE(contains(refused(row.first), row.second), row.second);
 }
 
+}  // namespace
 }  // namespace gguf_test

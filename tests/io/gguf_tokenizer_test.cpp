@@ -1,25 +1,13 @@
 // Tokenizers in GGUF files, against the ids of llama.cpp and those of the tokenizer.json.
-#include <doctest/doctest.h>
-
-#include <bit>
-#include <cstdint>
-#include <string>
-#include <vector>
-
-#include <nlohmann/json.hpp>
-
 #include "io/tokenizer/tokenizer.hpp"
 #include "tests/support/gguf_bytes.hpp"
-#include "tests/support/sample.hpp"
-#include "tests/support/support.hpp"
 
 namespace gguf_tokenizer_test {
+namespace {
 
 using namespace attn;
 using namespace attn::io;
 using nlohmann::json;
-
-namespace {
 
 /// That of a GGUF file with this metadata.
 Tokenizer of_file(const json& metadata) {
@@ -108,8 +96,6 @@ void damage(const json& metadata, test::Sample& sample) {
         }
 }
 
-}  // namespace
-
 TEST_CASE("tokenizer: those in GGUF files give llama.cpp's ids, and the texts again") {
     test::Sample sample;
     for (const char* name : {"llama", "qwen2"}) {
@@ -176,4 +162,5 @@ TEST_CASE("tokenizer: those of BERT and T5 in GGUF files are those of tokenizer.
     CHECK(Tokenizer::from_gguf("m", cased).encode("Hello", false).ids.size() == 1);
 }
 
+}  // namespace
 }  // namespace gguf_tokenizer_test

@@ -1,22 +1,12 @@
 // Heat maps: the value of full colour, the ticks of the bar, pooled cells.
-#include <doctest/doctest.h>
-
-#include <algorithm>
-#include <cmath>
-#include <cstdlib>
-#include <functional>
-#include <limits>
-#include <random>
-#include <utility>
-
 #include "io/plot/heat_map.hpp"
+#include "tests/support/support.hpp"
 
 namespace heat_map_test {
+namespace {
 
 using namespace attn;
 using namespace attn::io;
-
-namespace {
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
 
@@ -121,8 +111,6 @@ bool shows_rows(const HeatMap& map, std::size_t head) {
     return 2 * seen >= count;
 }
 
-}  // namespace
-
 TEST_CASE("heat map: the bar of every scale has 3 to 6 ticks that are correct and do not overlap") {
     for_all_maps([](const Kind& kind, std::size_t rows, std::size_t columns) {
         HeatMap map = map_of(kind, rows, columns);
@@ -215,4 +203,5 @@ TEST_CASE("heat map: the automatic scale shows most rows of every head, whatever
         }
 }
 
+}  // namespace
 }  // namespace heat_map_test

@@ -1,10 +1,6 @@
 // JSON documents: trailing commas. Members are held against nlohmann_json by tests/fuzz. What is
 // refused: cli/mistakes.tsv.
 #include "io/read/json_document.hpp"
-
-#include <doctest/doctest.h>
-#include <nlohmann/json.hpp>
-
 #include "tests/support/support.hpp"
 
 namespace json_document_test {

@@ -1,19 +1,13 @@
 // Letters of pictures: fonts, and texts set in them.
-#include <doctest/doctest.h>
-
-#include <algorithm>
-#include <string>
-#include <vector>
-
 #include "io/plot/text_line.hpp"
 #include "io/text/utf8.hpp"
+#include "tests/support/support.hpp"
 
 namespace lettering_test {
+namespace {
 
 using namespace attn;
 using namespace attn::io;
-
-namespace {
 
 std::string utf8(char32_t code) {
     std::string text;
@@ -45,8 +39,6 @@ std::string seen(std::string_view text, const std::vector<char32_t>& candidates)
         }
     return order;
 }
-
-}  // namespace
 
 TEST_CASE("lettering: every script is drawn, each letter different from U+FFFD and from blank") {
     const std::vector<std::uint8_t> unknown = picture_of(replacement);
@@ -109,4 +101,5 @@ TEST_CASE("lettering: joiners and style selectors of emoji are not drawn") {
     CHECK(text_line("❤️").glyphs.size() == 1);
 }
 
+}  // namespace
 }  // namespace lettering_test

@@ -1,21 +1,14 @@
 // Lines of files: where they break, and how long they may be. Pipes, waits and errors are in the
 // tests of attn batch.
-#include <doctest/doctest.h>
-
-#include <string>
-
-#include "io/file/source.hpp"
 #include "tests/support/support.hpp"
-#include "tests/support/words.hpp"
 
 namespace line_reader_test {
+namespace {
 
 using namespace attn::test;
 using attn::io::Line;
 using attn::io::LineReader;
 using attn::io::Next;
-
-namespace {
 
 constexpr std::size_t piece = std::size_t{1} << 17;  // that the reader asks for at once
 
@@ -38,8 +31,6 @@ Words read_lines(const std::string& text, std::size_t longest = LineReader::long
     CHECK(reader.next(line) == Next::end);  // the end stays the end
     return lines;
 }
-
-}  // namespace
 
 TEST_CASE("lines: breaks may be anywhere in the pieces that are read") {
     for (std::size_t length : {piece - 2, piece - 1, piece, piece + 1, 2 * piece, 3 * piece + 7}) {
@@ -71,4 +62,5 @@ TEST_CASE("lines: one of more bytes than allowed comes without its text, and the
     }
 }
 
+}  // namespace
 }  // namespace line_reader_test

@@ -1,21 +1,15 @@
 // What a run keeps of the files of models.
-#include <doctest/doctest.h>
-
 #include <atomic>
 #include <chrono>
-#include <filesystem>
-#include <string>
 #include <thread>
 
-#include "core/base/error.hpp"
 #include "io/model/loaded_models.hpp"
 #include "tests/support/support.hpp"
 
 namespace loaded_models_test {
+namespace {
 
 using namespace attn;
-
-namespace {
 
 /// A value of the given size.
 struct Sized {
@@ -36,8 +30,6 @@ bool wait_for(const std::atomic<bool>& flag) {
         std::this_thread::sleep_for(std::chrono::milliseconds(1));
     return flag;
 }
-
-}  // namespace
 
 TEST_CASE("model files: the values used last are kept, up to a total size") {
     io::Recent<Sized> recent(ten, size_of);
@@ -123,4 +115,5 @@ TEST_CASE("model files: a file is opened once, whatever becomes of its name") {
     CHECK(first->arrays.size() == 1);
 }
 
+}  // namespace
 }  // namespace loaded_models_test

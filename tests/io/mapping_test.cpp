@@ -1,25 +1,17 @@
 // Mapped files: bytes, elements in place, and pages that a file loses.
-#include "io/file/bytes.hpp"
-
-#include <doctest/doctest.h>
 #include <fcntl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <string>
-#include <vector>
-
-#include <nlohmann/json.hpp>
-
+#include "io/file/bytes.hpp"
 #include "io/read/array_file.hpp"
 #include "tests/support/support.hpp"
 
 namespace mapping_test {
+namespace {
 
 using namespace attn;
 using namespace attn::io;
-
-namespace {
 
 /// A safetensors file of one tensor whose header is padded to `padding` more bytes.
 std::string file_of(const std::string& dtype, std::size_t elements, std::size_t size,
@@ -34,8 +26,6 @@ std::string file_of(const std::string& dtype, std::size_t elements, std::size_t 
     test::write_text(path, bytes_of_number(text.size(), 8) + text + data);
     return path;
 }
-
-}  // namespace
 
 TEST_CASE("mapping: elements in place are those that are read, if their type and place allow") {
     struct Type {
@@ -93,4 +83,5 @@ TEST_CASE("mapping: a page that the file loses ends the program with one line") 
           "attn: error: " + path + ": became shorter while it was read; expected a file at rest\n");
 }
 
+}  // namespace
 }  // namespace mapping_test

@@ -1,22 +1,14 @@
 // Missing files, and their messages.
-#include "io/file/access.hpp"
-
-#include <doctest/doctest.h>
-
 #include <chrono>
-#include <cstring>
-#include <filesystem>
-#include <string>
-#include <vector>
 
+#include "io/file/access.hpp"
 #include "tests/support/support.hpp"
 
 namespace missing_file_test {
+namespace {
 
 using attn::io::about_missing_file;
 using attn::test::write_text;
-
-namespace {
 
 /// A new folder with these files.
 void fill(const std::string& folder, const std::vector<std::string>& names) {
@@ -49,8 +41,6 @@ std::vector<std::string> slips_of(const std::string& name) {
         slips.push_back(stem + suffix);
     return slips;
 }
-
-}  // namespace
 
 TEST_CASE("missing files: every slip in a name finds the file that is there") {
     attn::test::scratch_folder();
@@ -96,4 +86,5 @@ TEST_CASE("missing files: names of others do no harm, and many take no time") {
     CHECK(std::chrono::steady_clock::now() - start < std::chrono::seconds(5));
 }
 
+}  // namespace
 }  // namespace missing_file_test

@@ -1,26 +1,16 @@
 // Number planes, read by a decoder that shares nothing with the program, bit after bit.
-#include <doctest/doctest.h>
-
-#include <algorithm>
-#include <bit>
-#include <cmath>
-#include <limits>
-#include <random>
-
 #include <zlib.h>
 
 #include "io/plot/heat_map.hpp"
 #include "io/plot/picture.hpp"
 #include "tests/support/awkward_values.hpp"
-#include "tests/support/support.hpp"
 
 namespace number_planes_test {
+namespace {
 
 using namespace attn;
 using namespace attn::io;
 using attn::test::same_bits;
-
-namespace {
 
 constexpr double no_number = std::numeric_limits<double>::quiet_NaN();
 
@@ -132,8 +122,6 @@ void check_any_panel(std::size_t cells, std::mt19937_64& random) {
     }
 }
 
-}  // namespace
-
 TEST_CASE(
     "number planes: any numbers of either type come back, to the bit or rounded to the nearest") {
     std::mt19937_64 random(20);
@@ -172,4 +160,5 @@ TEST_CASE("number planes: the first map is exact as long as the others can give 
     CHECK(plane_bytes(costs, {6, 6, 6}) == doctest::Approx(2.2e6));
 }
 
+}  // namespace
 }  // namespace number_planes_test

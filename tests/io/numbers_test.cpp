@@ -1,22 +1,16 @@
 // Numbers to text and back: decimals against std::from_chars and std::to_chars, to the last bit.
-#include <doctest/doctest.h>
-
-#include <bit>
 #include <charconv>
-#include <cmath>
-#include <random>
-#include <string>
 
 #include "io/read/number_array.hpp"
 #include "io/text/decimal.hpp"
 #include "io/text/number_text.hpp"
+#include "tests/support/support.hpp"
 
 namespace numbers_test {
+namespace {
 
 using namespace attn;
 using namespace attn::io;
-
-namespace {
 
 /// Whether read_decimal takes the text; where it does, it has to agree with from_chars.
 bool takes(const std::string& text) {
@@ -45,8 +39,6 @@ std::string shortest(float value) {
 void check_shortest(float value) {
     if (std::isfinite(value)) CHECK(shortest(value) == chars_of(value));
 }
-
-}  // namespace
 
 TEST_CASE("decimals: random numbers in every spelling agree with from_chars") {
     std::mt19937_64 random(1);
@@ -111,4 +103,5 @@ TEST_CASE("shortest: fixed or scientific, whichever is shorter") {
     }
 }
 
+}  // namespace
 }  // namespace numbers_test

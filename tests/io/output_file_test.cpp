@@ -1,26 +1,20 @@
 // Output files appear whole or not at all.
 #include "io/file/output.hpp"
 
-#include <doctest/doctest.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #ifdef __linux__
 #include <sys/xattr.h>
 #endif
 
-#include <array>
-#include <cstdint>
-#include <filesystem>
-
 #include "tests/support/support.hpp"
 
 namespace output_file_test {
+namespace {
 
 using namespace attn;
 using namespace attn::io;
 namespace fs = std::filesystem;
-
-namespace {
 
 std::size_t files_in(const std::string& folder) {
     return static_cast<std::size_t>(
@@ -42,8 +36,6 @@ std::string fresh_folder(const std::string& name) {
     fs::create_directory(folder);
     return folder;
 }
-
-}  // namespace
 
 TEST_CASE("output: nobody sees more of a file while it is replaced, nor behind, than before") {
     const std::string folder = fresh_folder("modes"), path = folder + "/r.json";
@@ -124,8 +116,8 @@ TEST_CASE("output: names as long as the system takes them, in folders as deep") 
             CHECK(test::read_text(path) == text);
         }
         CHECK(files_in(folder) == 1);
-        CHECK(test::error_of([&] { OutputFile out(path + "n"); }).find("File name too long") !=
-              std::string::npos);
+        CHECK(test::contains(test::error_of([&] { OutputFile out(path + "n"); }),
+                             "File name too long"));
         folder += "/" + std::string(100, 'd');
         fs::create_directory(folder);
     }
@@ -140,4 +132,5 @@ TEST_CASE("output: other names of a file keep the old bytes") {
     CHECK(test::read_text(folder + "/other") == "old");
 }
 
+}  // namespace
 }  // namespace output_file_test

@@ -1,21 +1,16 @@
 // Heat maps as a page: what is written. What the page does with it: browser_test.py.
-#include <doctest/doctest.h>
-#include <nlohmann/json.hpp>
-
 #include "io/plot/colors.hpp"
 #include "io/plot/heat_map.hpp"
 #include "io/plot/picture.hpp"
 #include "io/text/utf8.hpp"
-#include "tests/support/contains.hpp"
 #include "tests/support/support.hpp"
 
 namespace page_test {
+namespace {
 
 using namespace attn;
 using namespace attn::io;
 using test::count_of;
-
-namespace {
 
 const IsMasked is_future = [](std::size_t, std::size_t, std::size_t query, std::size_t key) {
     return key > query;
@@ -40,20 +35,9 @@ std::string page_of(const std::vector<HeatMap>& maps) {
     return test::written([&](Output& out) { write_html(out, maps); });
 }
 
-/// The contents of the script element with that id, which ends where a browser sees its end.
-std::string data_text(const std::string& page, const std::string& id) {
-    const std::string open = "<script type=\"application/json\" id=\"" + id + "\">";
-    const std::size_t at = page.find(open);
-    REQUIRE(at != std::string::npos);
-    const std::size_t begin = at + open.size();
-    return page.substr(begin, page.find("</script", begin) - begin);
-}
-
 nlohmann::json data_of(const std::string& page, const std::string& id) {
-    return nlohmann::json::parse(data_text(page, id));
+    return nlohmann::json::parse(test::script_of(page, id));
 }
-
-}  // namespace
 
 TEST_CASE("page: labels and titles are only text") {
     const std::vector<std::string> tokens{"</script><script>alert(1)</script>",
@@ -73,7 +57,7 @@ TEST_CASE("page: labels and titles are only text") {
     CHECK(count_of(page, "\u2028") == 0);
     CHECK(count_of(page, "a&lt;/title&gt;&lt;script&gt;{{data}}\\x0a &amp; b") == 2);
 
-    const std::string text = data_text(page, "map-0");
+    const std::string text = test::script_of(page, "map-0");
     CHECK(text.find_first_of("<>&") == std::string::npos);
     const nlohmann::json data = nlohmann::json::parse(text);
     for (std::size_t i = 0; i < tokens.size(); ++i)
@@ -130,4 +114,5 @@ TEST_CASE("page: several arrays, nothing from elsewhere") {
     CHECK(count_of(page, "--masked: " + hex_text(masked_ground)) == 1);
 }
 
+}  // namespace
 }  // namespace page_test

@@ -1,23 +1,13 @@
 // The layout of pictures, over all sizes: nothing is cut off, nothing overlaps.
-#include <doctest/doctest.h>
-
-#include <algorithm>
-#include <cmath>
-#include <cstdlib>
-#include <string>
-#include <vector>
-
 #include "io/plot/picture.hpp"
 #include "io/plot/text_line.hpp"
-#include "tests/support/sample.hpp"
 #include "tests/support/support.hpp"
 
 namespace picture_layout_test {
+namespace {
 
 using namespace attn;
 using namespace attn::io;
-
-namespace {
 
 /// What a text covers; of slanted ones the box around it.
 struct Place {
@@ -126,8 +116,6 @@ void check(const HeatMap& map, const PictureStyle& style) {
         }
 }
 
-}  // namespace
-
 TEST_CASE("pictures: at any size nothing is cut off and texts do not overlap") {
     test::Sample sample;
     for (std::size_t heads : {1u, 2u, 3u, 12u, 24u})
@@ -157,4 +145,5 @@ TEST_CASE("pictures: large ones keep to a palette, whatever is lettered") {
     CHECK(png.at(color_type) == palette);
 }
 
+}  // namespace
 }  // namespace picture_layout_test

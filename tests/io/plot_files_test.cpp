@@ -1,23 +1,16 @@
 // Heat maps as SVG and PNG pictures.
-#include <doctest/doctest.h>
-
-#include <cmath>
-#include <limits>
-
 #include <png.h>
 
 #include "io/plot/picture.hpp"
 #include "io/plot/text_line.hpp"
-#include "tests/support/contains.hpp"
 #include "tests/support/support.hpp"
 
 namespace plot_files_test {
+namespace {
 
 using namespace attn;
 using namespace attn::io;
 using test::count_of;
-
-namespace {
 
 constexpr float not_a_number = std::numeric_limits<float>::quiet_NaN();
 
@@ -90,8 +83,6 @@ bool holds_map(Pixels& pixels, const HeatMap& map, std::size_t y) {
     return true;
 }
 
-}  // namespace
-
 TEST_CASE("svg: the panels of large maps are images with a tooltip a row") {
     const std::string at_limit = svg_of(causal_map(1, {}, 256));
     CHECK(!test::contains(at_limit, "<image"));
@@ -151,4 +142,5 @@ TEST_CASE("pictures: texts of labels") {
     CHECK(label_text("", 3) == "");
 }
 
+}  // namespace
 }  // namespace plot_files_test

@@ -1,30 +1,18 @@
 // Weights in FP8 and MXFP4 against plain formulas, and other methods by name.
-#include <doctest/doctest.h>
-
-#include <cmath>
-#include <cstring>
-#include <random>
-
-#include <nlohmann/json.hpp>
-
+#include "io/model/quantised.hpp"
 #include "core/base/low_precision.hpp"
 #include "io/model/find_layer.hpp"
-#include "io/model/quantised.hpp"
-#include "io/read/array_file.hpp"
 #include "io/read/input_file.hpp"
-#include "tests/support/contains.hpp"
 #include "tests/support/drawn_model.hpp"
 #include "tests/support/gguf_bytes.hpp"
-#include "tests/support/support.hpp"
 
 namespace quantised_test {
+namespace {
 
 using namespace attn;
 using namespace attn::io;
 using namespace attn::test;
 using nlohmann::json;
-
-namespace {
 
 using Tensor = StoredTensor;
 
@@ -89,8 +77,6 @@ void check_scaled(std::size_t rows, std::size_t columns, std::size_t block_rows,
     CHECK(wrong == 0);
     check_ranges(array);
 }
-
-}  // namespace
 
 TEST_CASE("quantised: FP8 in blocks with ragged edges, by rows, and with one scale") {
     check_scaled(5, 9, 2, 4, {3, 3}, fp8);
@@ -216,4 +202,5 @@ TEST_CASE("rearranged: parts, transposes and turns, in any range") {
     for (const StoredArray& array : {turned, rows, part_of("p", turned, 2)}) check_ranges(array);
 }
 
+}  // namespace
 }  // namespace quantised_test

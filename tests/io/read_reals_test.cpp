@@ -1,25 +1,15 @@
 // Numbers of binary files in the type in which they are computed, against what was stored.
-#include <doctest/doctest.h>
-
-#include <algorithm>
-#include <cmath>
-#include <cstring>
-#include <limits>
-#include <random>
-
 #include "io/file/zip.hpp"
 #include "io/read/array_file.hpp"
 #include "io/read/input_formats.hpp"
-#include "tests/support/sample.hpp"
 #include "tests/support/support.hpp"
 
 namespace read_reals_test {
+namespace {
 
 using namespace attn;
 using namespace attn::io;
 using namespace attn::test;
-
-namespace {
 
 using Shape = std::vector<std::size_t>;
 
@@ -152,8 +142,6 @@ std::string refusal_of(const Form& form, const Shape& shape, const std::vector<d
     return "";
 }
 
-}  // namespace
-
 TEST_CASE("read_reals: every type, order, shape and container gives the stored numbers") {
     check<std::int8_t>({"i1", {}, {}, {}}, as_it_is<std::int8_t>);
     check<std::uint16_t>({"u2", {}, {}, {}}, as_it_is<std::uint16_t>);
@@ -212,4 +200,5 @@ TEST_CASE("element types: files' names are those of the table, and no type of co
     }
 }
 
+}  // namespace
 }  // namespace read_reals_test

@@ -1,8 +1,4 @@
 // Shapes and kinds of arrays in text that is read in pieces; tests/fuzz compares all texts.
-#include <doctest/doctest.h>
-
-#include <cmath>
-
 #include "io/read/csv.hpp"
 #include "io/read/csv_parts.hpp"
 #include "io/read/input_formats.hpp"
@@ -10,14 +6,13 @@
 #include "tests/support/support.hpp"
 
 namespace regular_text_test {
+namespace {
 
 using namespace attn;
 using namespace attn::io;
 using attn::io::Source;
 using attn::test::error_of;
 using attn::test::numbers_of;
-
-namespace {
 
 using Shape = std::vector<std::size_t>;
 
@@ -28,8 +23,6 @@ ArrayRules rules_of(std::size_t lowest, std::size_t highest, bool words = false)
     rules.nonfinite = rules.boolean = words;
     return rules;
 }
-
-}  // namespace
 
 TEST_CASE("regular text: masks of words and of booleans are regular too") {
     const ArrayRules rules = rules_of(1, 4, true);
@@ -93,4 +86,5 @@ TEST_CASE("ndjson: recognised if the first line holds a whole value and more lin
         CHECK_FALSE(looks_like_ndjson(text));
 }
 
+}  // namespace
 }  // namespace regular_text_test

@@ -1,24 +1,15 @@
 // Tables for people.
-#include <doctest/doctest.h>
-
-#include <algorithm>
-#include <string>
-#include <vector>
-
 #include "io/text/text.hpp"
 #include "io/write/output_formats.hpp"
-#include "tests/support/sample.hpp"
 #include "tests/support/support.hpp"
-#include "tests/support/words.hpp"
 
 namespace table_writer_test {
+namespace {
 
 using namespace attn;
 using namespace attn::io;
 using attn::test::lines_of;
 using attn::test::words_in;
-
-namespace {
 
 std::string table(const Report& report, const NumberStyle& style = {}) {
     return test::written([&](Output& out) { write_table(out, report, style); });
@@ -131,8 +122,6 @@ std::string fault_of(const Parts& whole, const Parts& part, std::size_t width) {
                : "";
 }
 
-}  // namespace
-
 TEST_CASE("table: of any width no line is wider, and what is shown is what the whole table has") {
     for (const std::size_t rows : {1u, 2u, 3u, 7u})
         for (const std::size_t columns : {1u, 2u, 3u, 5u, 8u, 40u})
@@ -182,4 +171,5 @@ TEST_CASE(
           std::string::npos);
 }
 
+}  // namespace
 }  // namespace table_writer_test

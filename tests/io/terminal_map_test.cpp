@@ -1,22 +1,14 @@
 // Heat maps on terminals: one text for each number of colours.
-#include <doctest/doctest.h>
-
-#include <algorithm>
-#include <limits>
-#include <map>
-
 #include "io/plot/terminal.hpp"
 #include "io/text/text.hpp"
 #include "tests/support/support.hpp"
-#include "tests/support/words.hpp"
 
 namespace terminal_map_test {
+namespace {
 
 using namespace attn;
 using namespace attn::io;
 using attn::test::lines_of;
-
-namespace {
 
 const IsMasked is_future = [](std::size_t, std::size_t, std::size_t query, std::size_t key) {
     return key > query;
@@ -71,8 +63,6 @@ Terminal terminal_in(const std::map<std::string, std::string>& environment, bool
         return found == environment.end() ? nullptr : found->second.c_str();
     });
 }
-
-}  // namespace
 
 TEST_CASE("terminal: each number of colours has its own codes for the same picture") {
     const auto row = [](ColorDepth depth) {
@@ -214,4 +204,5 @@ TEST_CASE(
     }
 }
 
+}  // namespace
 }  // namespace terminal_map_test

@@ -1,18 +1,12 @@
 // Tensors as PyTorch prints them, against PyTorch's own output.
-#include <doctest/doctest.h>
-#include <nlohmann/json.hpp>
-
-#include <algorithm>
-
 #include "io/write/output_formats.hpp"
 #include "tests/support/support.hpp"
 
 namespace torch_writer_test {
+namespace {
 
 using namespace attn;
 using namespace attn::io;
-
-namespace {
 
 template <class T>
 AnyArray typed(const Array<double>& values) {
@@ -21,8 +15,6 @@ AnyArray typed(const Array<double>& values) {
                    [](double v) { return static_cast<T>(v); });
     return array;
 }
-
-}  // namespace
 
 TEST_CASE("torch: every tensor on file is printed as PyTorch prints it") {
     const auto cases = test::load_data("golden/torch_print.json")["cases"];
@@ -40,4 +32,5 @@ TEST_CASE("torch: every tensor on file is printed as PyTorch prints it") {
     }
 }
 
+}  // namespace
 }  // namespace torch_writer_test

@@ -1,18 +1,10 @@
 // Which characters are seen, how the others are shown, and how wide they are.
 #include "io/text/utf8.hpp"
-
-#include <doctest/doctest.h>
-
-#include <string>
-
-#include <nlohmann/json.hpp>
-
 #include "io/text/json_text.hpp"
 #include "io/text/text.hpp"
 #include "tests/support/support.hpp"
 
 namespace utf8_test {
-
 namespace {
 
 using namespace attn::io;
@@ -28,8 +20,6 @@ std::string json_string(std::string_view text) {
     append_json_string(json, text);
     return json;
 }
-
-}  // namespace
 
 TEST_CASE("joiners and styles are seen where letters or emoji need them, and nowhere else") {
     for (std::u32string_view text :
@@ -67,4 +57,5 @@ TEST_CASE("display width: ASCII, accents, combining marks, wide characters, emoj
     CHECK(display_width("\uff21") == 2);
 }
 
+}  // namespace
 }  // namespace utf8_test

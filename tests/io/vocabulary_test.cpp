@@ -1,20 +1,13 @@
 // Vocabularies of tokenizers, against pieces that are spelled here.
-#include <doctest/doctest.h>
-
-#include <random>
-
-#include <nlohmann/json.hpp>
-
 #include "io/model/vocabulary.hpp"
 #include "tests/support/support.hpp"
 
 namespace vocabulary_test {
+namespace {
 
 using namespace attn;
 using namespace attn::io;
 using nlohmann::json;
-
-namespace {
 
 std::shared_ptr<const Vocabulary> read(const std::string& name, const std::string& text) {
     test::scratch_folder();
@@ -75,8 +68,6 @@ json list(const std::vector<std::pair<std::string, double>>& pieces) {
     for (const auto& [piece, score] : pieces) all.push_back(json::array({piece, score}));
     return all;
 }
-
-}  // namespace
 
 TEST_CASE("vocabulary: pieces of byte-level tokenizers are the texts that they spell") {
     json vocabulary = json::object();
@@ -146,4 +137,5 @@ TEST_CASE("vocabulary: a file that is cut or changed anywhere is read, or refuse
         CHECK(test::error_of([&] { read("tokenizer.json", text); }) != "");
 }
 
+}  // namespace
 }  // namespace vocabulary_test

@@ -2,24 +2,7 @@
 // line that refuses the words of a command.
 #pragma once
 
-#include <algorithm>
-#include <cmath>
-#include <filesystem>
-#include <map>
-#include <random>
-#include <set>
-#include <sstream>
-#include <string>
-#include <vector>
-
-#include <doctest/doctest.h>
-#include <nlohmann/json.hpp>
-
-#include "tests/support/contains.hpp"
 #include "tests/support/run_attn.hpp"
-#include "tests/support/sample.hpp"
-#include "tests/support/support.hpp"
-#include "tests/support/words.hpp"
 
 namespace attn::test {
 
@@ -33,11 +16,15 @@ inline nlohmann::json answer(const Words& words, const std::string& input = "", 
     return nlohmann::json::parse(outcome.out);
 }
 
-/// With or without notes.
-inline nlohmann::json result_of(const Words& words, const std::string& input = "") {
+/// What a run that must go well writes, with or without notes.
+inline std::string output_of(const Words& words, const std::string& input = "") {
     const Outcome outcome = run_attn(words, input);
     REQUIRE_MESSAGE(outcome.code == 0, outcome.err);
-    return nlohmann::json::parse(outcome.out);
+    return outcome.out;
+}
+
+inline nlohmann::json result_of(const Words& words, const std::string& input = "") {
+    return nlohmann::json::parse(output_of(words, input));
 }
 
 inline void check_error(const Words& words, const std::string& input, int code,

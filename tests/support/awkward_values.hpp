@@ -1,15 +1,7 @@
 // Arrays of the numbers that writers get wrong first.
 #pragma once
 
-#include <bit>
-#include <cmath>
-#include <cstdint>
-#include <limits>
-#include <random>
-#include <type_traits>
-#include <vector>
-
-#include "core/base/tensor.hpp"
+#include "tests/support/support.hpp"
 
 namespace attn::test {
 

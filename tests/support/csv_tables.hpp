@@ -1,16 +1,7 @@
 // CSV as programs and people write it, made up from what its parts mean; and what attn reads in it.
 #pragma once
 
-#include <doctest/doctest.h>
-
-#include <algorithm>
-#include <cstdlib>
-#include <random>
-#include <string>
-#include <vector>
-
 #include "io/read/csv.hpp"
-#include "tests/support/dice.hpp"
 #include "tests/support/support.hpp"
 
 namespace attn::test::csv {

@@ -1,13 +1,10 @@
 // See drawn_layer.hpp.
 #include "tests/support/drawn_layer.hpp"
 
-#include <limits>
 #include <memory>
-#include <utility>
 
 #include "core/layer/layer.hpp"
 #include "core/operator/arrays.hpp"
-#include "tests/support/dice.hpp"
 
 namespace attn::test {
 namespace {

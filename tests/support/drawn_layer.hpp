@@ -1,12 +1,9 @@
 // Layers and operators drawn at random over modes, sizes, masks, caches and settings.
 #pragma once
 
-#include <cstdint>
-#include <string>
-#include <vector>
-
 #include "core/layer/operands.hpp"
 #include "core/plan/settings.hpp"
+#include "tests/support/support.hpp"
 
 namespace attn::test {
 

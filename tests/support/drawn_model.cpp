@@ -1,24 +1,12 @@
 #include "tests/support/drawn_model.hpp"
-
-#include <algorithm>
-#include <cmath>
-#include <cstdint>
-#include <cstring>
-#include <filesystem>
-
-#include <doctest/doctest.h>
-
 #include "io/file/bytes.hpp"
-#include "tests/support/support.hpp"
 
 namespace attn::test {
 
 using nlohmann::json;
 
 std::string drawn(const std::string& name, std::size_t count, double mean, double deviation) {
-    std::uint64_t state = 0xCBF29CE484222325U;
-    for (const char c : name)
-        state = (state ^ static_cast<unsigned char>(c)) * std::uint64_t{0x100000001B3U};
+    const std::uint64_t state = hash_of_bytes(name);
     std::string bytes(count * sizeof(float), '\0');
     for (std::size_t i = 0; i < count; ++i) {
         std::uint64_t bits = state + (i + 1) * std::uint64_t{0x9E3779B97F4A7C15U};

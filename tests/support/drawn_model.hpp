@@ -1,11 +1,7 @@
 // Small models whose tensors are drawn from their names; see tests/make_model_cases.py.
 #pragma once
 
-#include <cstddef>
-#include <string>
-#include <vector>
-
-#include <nlohmann/json.hpp>
+#include "tests/support/support.hpp"
 
 namespace attn::test {
 

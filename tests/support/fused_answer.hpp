@@ -3,7 +3,7 @@
 
 #include "core/fused/attend_fused.hpp"
 #include "core/kernels/dispatch.hpp"
-#include "tests/support/sample.hpp"
+#include "tests/support/support.hpp"
 
 namespace attn::test {
 

@@ -1,12 +1,6 @@
 // See generated_question.hpp.
 #include "tests/support/generated_question.hpp"
 
-#include <algorithm>
-#include <cmath>
-#include <limits>
-#include <random>
-#include <sstream>
-
 namespace attn::test {
 namespace {
 

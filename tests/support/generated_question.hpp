@@ -2,13 +2,8 @@
 // option, from a seed; and their answer by the formula alone, in any floating-point type.
 #pragma once
 
-#include <cstdint>
-#include <optional>
-#include <string>
-#include <string_view>
-#include <vector>
-
 #include "core/operator/attention.hpp"
+#include "tests/support/support.hpp"
 
 namespace attn::test {
 

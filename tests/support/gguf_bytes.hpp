@@ -1,13 +1,9 @@
 // GGUF files as bytes.
 #pragma once
 
-#include <cstdint>
-#include <cstring>
-#include <string>
-#include <vector>
-
 #include "io/file/bytes.hpp"
 #include "io/read/array_file.hpp"
+#include "tests/support/support.hpp"
 
 namespace attn::test {
 

@@ -1,15 +1,6 @@
 // Every fused kernel's answer to one question, against the formula in long double.
 #pragma once
 
-#include <algorithm>
-#include <cmath>
-#include <limits>
-#include <optional>
-#include <sstream>
-#include <string>
-#include <vector>
-
-#include "core/kernels/dispatch.hpp"
 #include "tests/support/fused_answer.hpp"
 #include "tests/support/generated_question.hpp"
 

@@ -2,17 +2,8 @@
 // magnitudes; and their answer by the recurrence alone, in any floating-point type.
 #pragma once
 
-#include <algorithm>
-#include <array>
-#include <cmath>
-#include <cstdint>
-#include <limits>
-#include <sstream>
-#include <string>
-#include <vector>
-
 #include "core/operator/attention.hpp"
-#include "tests/support/dice.hpp"
+#include "tests/support/support.hpp"
 
 namespace attn::test::linear {
 

@@ -1,7 +1,5 @@
 // doctest's main, compiled once. Every test runs in the scratch folder.
 #define DOCTEST_CONFIG_IMPLEMENT
-#include <doctest/doctest.h>
-
 #include "tests/support/support.hpp"
 
 int main(int argc, char** argv) {

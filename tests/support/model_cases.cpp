@@ -1,13 +1,5 @@
 #include "tests/support/model_cases.hpp"
 
-#include <map>
-#include <sstream>
-#include <stdexcept>
-#include <utility>
-
-#include "tests/support/drawn_model.hpp"
-#include "tests/support/support.hpp"
-
 namespace attn::test {
 
 using nlohmann::json;
@@ -19,13 +11,6 @@ std::vector<json> cases_in(const std::string& path) {
     std::vector<json> cases;
     for (std::string line; std::getline(lines, line);) cases.push_back(json::parse(line));
     return cases;
-}
-
-/// "pixel_values" to "--pixel-values"
-std::string flag_of(std::string key) {
-    for (char& c : key)
-        if (c == '_') c = '-';
-    return "--" + key;
 }
 
 }  // namespace
@@ -73,14 +58,14 @@ std::vector<std::string> words_of(const json& model) {
     std::vector<std::string> words{"model", "model", "--dtype", "float64"};
     for (const char* key : {"token_ids", "decoder_ids"})
         if (model.contains(key) && !model[key].empty()) {
-            words.push_back(flag_of(key));
+            words.push_back(flag_of_key(key));
             words.push_back(list_of(model[key]));
         }
     const json inputs = model.value("inputs", json::object());
     for (const auto& [key, form] : inputs.items()) {
         write_text(key + ".npy",
                    npy_of(form[0], drawn("input." + key, count_of(form[0]), form[1], form[2])));
-        words.push_back(flag_of(key));
+        words.push_back(flag_of_key(key));
         words.push_back(key + ".npy");
     }
     return words;

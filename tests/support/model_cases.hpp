@@ -1,10 +1,7 @@
 // Small models of each family, of data/models/families.ndjson.
 #pragma once
 
-#include <string>
-#include <vector>
-
-#include <nlohmann/json.hpp>
+#include "tests/support/drawn_model.hpp"
 
 namespace attn::test {
 

@@ -1,13 +1,11 @@
 // Settings and operands to a plan and an answer, as the program goes.
 #pragma once
 
-#include <stdexcept>
-#include <string>
-#include <utility>
 #include <variant>
 
 #include "core/base/torch_random.hpp"
 #include "core/layer/layer.hpp"
+#include "tests/support/support.hpp"
 
 namespace attn::test {
 

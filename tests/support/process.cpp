@@ -7,15 +7,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <array>
 #include <chrono>
 #include <csignal>
-#include <filesystem>
-#include <stdexcept>
 #include <thread>
-#include <utility>
-
-#include "tests/support/support.hpp"
 
 extern char** environ;
 

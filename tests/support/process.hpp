@@ -3,11 +3,7 @@
 
 #include <sys/types.h>
 
-#include <cstddef>
-#include <optional>
-#include <string>
-
-#include "tests/support/words.hpp"
+#include "tests/support/support.hpp"
 
 namespace attn::test {
 

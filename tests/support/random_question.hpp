@@ -1,19 +1,15 @@
 // Questions about six queries, drawn at random: words of a command, and the files that they name.
 #pragma once
 
-#include <cstdint>
-#include <random>
-
-#include "tests/support/support.hpp"
 #include "tests/support/walk_text.hpp"
 
 namespace attn::test {
 
-class RandomQuestions {
+class RandomQuestions : public Dice {
 public:
     /// With `more_masks` there are caches, and masks of every kind.
     explicit RandomQuestions(std::uint32_t seed, bool more_masks = false)
-        : draw_(seed), more_masks_(more_masks) {}
+        : Dice(seed), more_masks_(more_masks) {}
 
     static void write_inputs() {
         write_text("x.csv",
@@ -30,8 +26,7 @@ public:
         write_text("keys.json", "[0.5,-1,0,\"-Infinity\",1,0]");
     }
 
-    bool one_in(std::uint32_t count) { return draw_() % count == 0; }
-    std::string one_of(const Words& words) { return words[draw_() % words.size()]; }
+    std::string one_of(const Words& words) { return words[below(words.size())]; }
 
     Words next() {
         const std::string mode = one_of({"self", "causal", "multihead", "cross", "sdpa"});
@@ -76,7 +71,6 @@ public:
     }
 
 private:
-    std::mt19937 draw_;
     bool more_masks_;
 };
 

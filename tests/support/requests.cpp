@@ -1,10 +1,5 @@
 #include "tests/support/requests.hpp"
 
-#include <filesystem>
-#include <sstream>
-
-#include "tests/support/support.hpp"
-
 namespace attn::test {
 namespace {
 

@@ -1,10 +1,7 @@
 // Requests for `attn batch`.
 #pragma once
 
-#include <cstddef>
-#include <string>
-
-#include "tests/support/words.hpp"
+#include "tests/support/support.hpp"
 
 namespace attn::test {
 

@@ -1,10 +1,8 @@
 // An array as a stream of its rows.
 #pragma once
 
-#include <algorithm>
-#include <cstddef>
-
 #include "core/base/named_array.hpp"
+#include "tests/support/support.hpp"
 
 namespace attn::test {
 

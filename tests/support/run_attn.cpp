@@ -7,15 +7,6 @@
 #include <termios.h>
 #include <unistd.h>
 
-#include <array>
-#include <filesystem>
-#include <optional>
-#include <stdexcept>
-#include <utility>
-
-#include "tests/support/sample.hpp"
-#include "tests/support/support.hpp"
-
 extern char** environ;
 
 namespace attn::test {

@@ -1,9 +1,7 @@
 // Runs the real binary.
 #pragma once
 
-#include <string>
-
-#include "tests/support/words.hpp"
+#include "tests/support/support.hpp"
 
 namespace attn::test {
 

@@ -1,8 +1,7 @@
 // Screens in Markdown: a command after "$ ", and what it prints.
 #pragma once
 
-#include <cstddef>
-#include <string>
+#include "tests/support/support.hpp"
 
 namespace attn::test {
 

@@ -1,12 +1,6 @@
 // The smallest models; see small_models.hpp.
 #include "tests/support/small_models.hpp"
 
-#include <algorithm>
-#include <cmath>
-#include <utility>
-
-#include "tests/support/support.hpp"
-
 namespace attn::test::small_models {
 
 json numbers(const std::vector<int>& shape, int seed, std::size_t axis) {

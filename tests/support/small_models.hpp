@@ -1,12 +1,6 @@
 // The smallest model of every form of weights that attn reads.
 #pragma once
 
-#include <map>
-#include <string>
-#include <vector>
-
-#include <nlohmann/json.hpp>
-
 #include "tests/support/run_attn.hpp"
 
 namespace attn::test::small_models {

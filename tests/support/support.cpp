@@ -3,13 +3,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include <algorithm>
-#include <filesystem>
 #include <fstream>
-#include <sstream>
-#include <stdexcept>
-
-#include <nlohmann/json.hpp>
 
 namespace attn::test {
 namespace {
@@ -91,6 +85,14 @@ std::string from_base64(std::string_view text) {
         if ((held += 6) >= 8) bytes += static_cast<char>(bits >> (held -= 8) & 0xff);
     }
     return bytes;
+}
+
+std::string script_of(const std::string& page, const std::string& id) {
+    const std::string open = "<script type=\"application/json\" id=\"" + id + "\">";
+    const std::size_t at = page.find(open);
+    REQUIRE(at != std::string::npos);
+    const std::size_t begin = at + open.size();
+    return page.substr(begin, page.find("</script", begin) - begin);
 }
 
 void write_text(const std::string& path, const std::string& text) {

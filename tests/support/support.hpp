@@ -1,19 +1,40 @@
-// What several tests need: data files, arrays from JSON, comparisons.
+// What several tests need: data files, arrays from JSON, comparisons; doctest and the standard
+// library's usual headers, so that tests name only what is special to them.
 #pragma once
 
+#include <algorithm>
+#include <array>
+#include <bit>
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
+#include <filesystem>
+#include <functional>
+#include <limits>
+#include <map>
+#include <numeric>
+#include <optional>
+#include <random>
+#include <set>
+#include <sstream>
+#include <stdexcept>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
-#include <nlohmann/json_fwd.hpp>
+#include <doctest/doctest.h>
+#include <nlohmann/json.hpp>
 
 #include "core/base/error.hpp"
 #include "core/base/tensor.hpp"
 #include "io/file/output.hpp"
 #include "io/file/source.hpp"
+#include "tests/support/dice.hpp"
+#include "tests/support/sample.hpp"
+#include "tests/support/words.hpp"
 
 namespace attn::test {
 
@@ -31,6 +52,9 @@ void write_text(const std::string& path, const std::string& text);
 
 /// The bytes of base64, or all before a digit that is none.
 std::string from_base64(std::string_view text);
+
+/// The contents of a page's script element with that id, which ends where a browser sees its end.
+std::string script_of(const std::string& page, const std::string& id);
 
 /// A separate folder for each test process, removed at its end; it is the working directory.
 const std::string& scratch_folder();
@@ -67,6 +91,16 @@ inline std::vector<double> numbers_of(const Array<double>& array) {
 template <class T>
 bool same_bits(T a, T b) {
     return std::memcmp(&a, &b, sizeof a) == 0 || (std::isnan(a) && std::isnan(b));
+}
+
+/// FNV-1a over the bytes of numbers or letters.
+template <class List>
+std::uint64_t hash_of_bytes(const List& list) {
+    const auto* const bytes = reinterpret_cast<const unsigned char*>(list.data());
+    std::uint64_t hash = 0xcbf29ce484222325;
+    for (std::size_t i = 0; i < list.size() * sizeof *list.data(); ++i)
+        hash = (hash ^ bytes[i]) * 0x100000001b3;
+    return hash;
 }
 
 /// A text as a file that was read.

@@ -1,14 +1,6 @@
 // A page of `attn explain`, read back; see walk_text.hpp.
 #include "tests/support/walk_text.hpp"
-
-#include <doctest/doctest.h>
-
-#include <algorithm>
-#include <cmath>
-#include <cstdlib>
-
 #include "io/text/text.hpp"
-#include "tests/support/run_attn.hpp"
 
 namespace attn::test {
 

@@ -1,11 +1,7 @@
 // A page of `attn explain`, read back: its words, tables and formulas.
 #pragma once
 
-#include <cstddef>
-#include <string>
-#include <vector>
-
-#include "tests/support/words.hpp"
+#include "tests/support/run_attn.hpp"
 
 namespace attn::test {
 

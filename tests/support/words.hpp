@@ -1,4 +1,4 @@
-// Words of a command, and lines of a text.
+// Words of a command, lines of a text, and whether a text holds another.
 #pragma once
 
 #include <algorithm>
@@ -27,6 +27,12 @@ inline Words words_in(const std::string& line) {
     return {std::istream_iterator<std::string>(words), {}};
 }
 
+/// "--d-out" of the key "d_out".
+inline std::string flag_of_key(std::string key) {
+    std::replace(key.begin(), key.end(), '_', '-');
+    return "--" + key;
+}
+
 /// Without their breaks.
 Words lines_of(const std::string& text);
 
@@ -39,6 +45,25 @@ inline Words rows_of(const std::string& picture, const Words& labels) {
         });
     });
     return rows;
+}
+
+/// "key 1 to 3" or "key 2", as pictures name their cells.
+struct Range {
+    std::size_t first, last;
+};
+inline Range range_in(const std::string& text) {
+    const std::size_t first = std::stoul(text.substr(text.find(' ') + 1)), to = text.find(" to ");
+    return {first, to == std::string::npos ? first : std::stoul(text.substr(to + 4))};
+}
+
+inline bool contains(std::string_view text, std::string_view part) {
+    return text.find(part) != std::string_view::npos;
+}
+
+inline std::size_t count_of(std::string_view text, std::string_view part) {
+    std::size_t count = 0;
+    for (std::size_t at = 0; (at = text.find(part, at)) != text.npos; ++at) ++count;
+    return count;
 }
 
 }  // namespace attn::test
