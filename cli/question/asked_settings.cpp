@@ -1,5 +1,6 @@
 // What the question of a result asked for, as opposed to what followed from that.
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <memory>
 #include <utility>
@@ -187,13 +188,8 @@ private:
     std::map<std::string, std::unique_ptr<LayerSource>> sources_;
 };
 
-/// Whether a model or a text also determines settings.
-bool has_source(const Request& request) {
-    return request.has("weights") || request.text || request.example || !request.token_ids.empty();
-}
-
-/// Whether a value is a default that depends on nothing: it is the same if it was not given.
-bool is_constant(const Request& request, const std::string& key) {
+/// Whether its value is the default of a request without any setting.
+bool is_default(const Request& request, const std::string& key) {
     static const Request defaults;
     if (key == "emit")
         return std::ranges::is_permutation(request.settings.emit, defaults.settings.emit);
@@ -230,40 +226,40 @@ json asked_config(const io::ResultHead& head, const std::string& location,
 std::string asked_beside_config(const Request& request, const std::vector<std::string>& given,
                                 const std::vector<std::string>& emit, const OperandShapes& operands,
                                 io::LoadedModels& models) {
-    // Others are planned only where it may matter: in a batch they cost more than the answer.
-    if (!request.settings.may_follow && !has_source(request)) return {};
-    const json config = io::parse_own(config_of(request));
-    json asked = json::object();
-    for (const std::string& key : given) {
+    std::vector<std::string> keys;
+    std::ranges::copy_if(given, std::back_inserter(keys), [](const std::string& key) {
         const Option* const option = find_option(key);
         const bool is_setting = option != nullptr && (option->use & in_config) != 0;
-        if (is_setting && !is_kept(key) && !is_free(key) && config.contains(key))
-            asked[key] = key == "emit" ? json(emit) : config[key];
-    }
-    if (asked.empty()) return {};
-    const auto weights = request.operand_files.find("weights");
-    const std::string model = weights == request.operand_files.end() ? "" : weights->second;
-    const std::string location = "config";
-    Resolver resolve(request.settings.mode, operands, location, models, model);
-    json with_kept = asked;
-    for (const auto& [key, value] : config.items())
-        if (is_kept(key)) with_kept[key] = value;
-    const std::string& all = resolve(with_kept);
-    if (all.empty()) return {};
-    const json resolved = io::parse_own(all),
-               found = resolve.without_followers(resolved, json::object());
-    const bool is_told = std::ranges::all_of(asked.items(), [&](const auto& item) {
-        return found.contains(item.key()) ||
-               (!has_source(request) && is_constant(request, item.key()));
+        return is_setting && !is_kept(key) && !is_free(key);
     });
+    // With a model or a text only planning tells what follows. It costs more than a small answer.
+    const bool has_source = request.has("weights") || request.text || !request.token_ids.empty();
+    const bool may_follow =
+        request.settings.may_follow ||
+        std::ranges::any_of(keys, [&](const std::string& key) { return is_default(request, key); });
+    if (keys.empty() || !(has_source || may_follow)) return {};
+    const json config = io::parse_own(config_of(request));
+    json asked = json::object();
+    for (const std::string& key : keys)
+        if (config.contains(key)) asked[key] = key == "emit" ? json(emit) : config[key];
+    const auto is_told = [&] {
+        const auto weights = request.operand_files.find("weights");
+        const std::string model = weights == request.operand_files.end() ? "" : weights->second;
+        const std::string location = "config";
+        Resolver resolve(request.settings.mode, operands, location, models, model);
+        json with_kept = asked;
+        for (const auto& [key, value] : config.items())
+            if (is_kept(key)) with_kept[key] = value;
+        if (resolve(with_kept).empty()) return true;
+        const json found = resolve.without_followers(config, json::object());
+        return std::ranges::all_of(asked.items(),
+                                   [&](const auto& item) { return found.contains(item.key()); });
+    };
     // A request with every setting is the config of a result, and its answer the same bytes.
-    const bool is_config = std::ranges::all_of(resolved.items(), [&](const auto& item) {
+    const bool is_config = std::ranges::all_of(config.items(), [&](const auto& item) {
         return find_option(item.key()) == nullptr || std::ranges::count(given, item.key()) != 0;
     });
-    if (is_told || is_config) return {};
-    for (auto& [key, value] : asked.items())
-        if (key != "emit" && resolved.contains(key)) value = resolved[key];
-    return asked.dump();
+    return asked.empty() || is_config || (has_source && is_told()) ? "" : asked.dump();
 }
 
 }  // namespace attn::cli

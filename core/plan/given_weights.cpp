@@ -101,7 +101,7 @@ void resolve_given_weights(Settings& s, const WeightShapes& w, std::size_t d_in,
     if (w.out && !has_heads_axis(s))
         refuse("weights", "they have an output projection, and mode ", row_of(s.mode).name,
                " has none; expected attn multihead, or attn cross with --heads and --context");
-    if (row_of(s.mode).heads_axis == HeadsAxis::always) s.heads = s.heads.value_or(1);
+    if (row_of(s.mode).heads_axis == HeadsAxis::always) follow(s, s.heads, 1);
     check_inputs(s, w, d_in, d_context);
     s.style == Style::wrapper ? resolve_wrapper(s, w) : resolve_split(s, w);
     resolve("out_proj", s.out_proj, w.out.has_value(),

@@ -21,7 +21,7 @@ void resolve_alignment(Settings& s, const Plan& plan, bool is_switched_off) {
     if (*s.causal && !s.causal_align && differ)
         refuse("causal", plan.q_len, " queries and ", plan.kv_len, " keys, ", plan.past_len,
                " of them cached; expected --causal-align top-left|bottom-right");
-    if (aligned) follow(s, s.causal_align, CausalAlign::top_left);  // needed where lengths differ
+    if (aligned) follow(s, s.causal_align, CausalAlign::top_left);
 }
 
 void check_masks(const Settings& s, const OperandShapes& operands) {
@@ -64,7 +64,7 @@ void resolve_scores(Settings& s, const Plan& plan) {
     if (!s.alibi && (slopes != 0 || s.slope_formula)) refuse("alibi_slopes", "requires --alibi");
     if (slopes != 0 && slopes != plan.heads)
         refuse("alibi_slopes", slopes, " slopes; expected ", plan.heads, ", one per head");
-    if (s.alibi && slopes == 0) s.slope_formula = s.slope_formula.value_or(SlopeFormula::published);
+    if (s.alibi && slopes == 0) follow(s, s.slope_formula, SlopeFormula::published);
     if (s.sink.size() > 1 && s.sink.size() != plan.heads)
         refuse("sink", "logits for ", s.sink.size(), " heads; expected ",
                plan.heads == 1 ? "" : "1 or ", plan.heads);
@@ -90,7 +90,7 @@ void resolve_scores(Settings& s, const Plan& plan) {
         refuse("rope_scaling",
                "not such a scaling; expected a factor above 0, or FACTOR,LOW,HIGH,LENGTH with LOW "
                "below HIGH");
-    s.rope_base = s.rope_base.value_or(default_rope_base);
+    follow(s, s.rope_base, default_rope_base);
     if (plan.d_k == 1)
         refuse("rope", "a head has 1 dimension, and pairs rotate; expected wider heads");
     if (!s.rope_dims && plan.d_k % 2 != 0)
@@ -264,7 +264,7 @@ Plan make_plan(Settings settings, const OperandShapes& operands, const PlanOptio
     }
     plan.widest = widest_given(s);
     const bool is_switched_off = s.causal && !*s.causal;
-    s.causal = s.causal.value_or(row_of(s.mode).causal);
+    follow(s, s.causal, row_of(s.mode).causal);
     plan.projects = row_of(s.mode).projects(!operands["query"].empty());
     if (plan.projects)
         resolve_widths(s, operands);
@@ -291,7 +291,7 @@ Plan make_plan(Settings settings, const OperandShapes& operands, const PlanOptio
     check_masks(s, operands);
     resolve_scores(s, plan);
     if (s.dropout_skip && !s.dropout_seed) refuse("dropout_skip", "requires --dropout-seed");
-    if (s.dropout_seed) s.dropout_skip = s.dropout_skip.value_or(0);
+    if (s.dropout_seed) follow(s, s.dropout_skip, 0);
     resolve_rule(s, operands);
     plan.met = needs_met(s, operands, plan.projects);
     std::vector<std::string> emit = options.emit.value_or(s.emit);

@@ -20,8 +20,7 @@ bool has_heads_axis(const Settings& settings);
 /// usage.
 void read_sizes(Plan& plan, const Settings& settings, const OperandShapes& operands);
 
-/// Gives a setting of `s` the value that follows from other settings or the operands, unless it is
-/// given.
+/// Gives a setting of `s` the value that follows from the others, unless it is given.
 template <class T>
 void follow(Settings& s, std::optional<T>& setting, std::type_identity_t<T> value) {
     s.may_follow = s.may_follow || setting == value;

@@ -26,8 +26,9 @@ void resolve_without_projections(Settings& s, std::size_t d_in, std::size_t d_co
 /// Given weights determine whether there is an output projection; drawn independent heads have
 /// none.
 void resolve_drawn_widths(Settings& s, std::size_t d_in, std::size_t d_context, bool are_given) {
-    s.may_follow = s.may_follow || s.d_k || s.d_v || s.init == Init::none;  // d_out from d_v
-    const std::uint64_t d_v = s.d_v.value_or(d_in);                         // without d_out
+    const bool may_follow = s.may_follow || s.d_out || s.d_k || s.d_v || s.out_proj || s.out_bias,
+               has_d_out = s.d_out.has_value(), has_others = s.d_k && s.d_v;
+    const std::uint64_t d_v = s.d_v.value_or(d_in);  // without d_out
     if (s.init == Init::none) {
         if (s.kv_heads.value_or(s.heads.value_or(1)) != s.heads.value_or(1))
             refuse("kv_heads",
@@ -56,6 +57,11 @@ void resolve_drawn_widths(Settings& s, std::size_t d_in, std::size_t d_context, 
                "expected ",
                *s.d_v, " (d_v)");
     follow(s, s.d_out, *s.out_proj ? d_in : d_v);
+    // Without projections all of them follow. Otherwise d_out follows from d_v, and d_v from d_out.
+    if (s.init == Init::none)
+        s.may_follow = may_follow;
+    else
+        s.may_follow = s.may_follow || (has_others && !has_d_out && !*s.out_proj);
 }
 
 /// nn.MultiheadAttention(E, heads): one width everywhere, always with an output projection.
@@ -102,7 +108,7 @@ void resolve_widths(Settings& s, const OperandShapes& operands) {
                            " as the norm before the layer has");
     const std::size_t d_context = row_of(s.mode).context ? operands["context"].back() : d_in;
     if (operands.weights) resolve_given_weights(s, *operands.weights, d_in, d_context);
-    if (row_of(s.mode).heads_axis == HeadsAxis::always) s.heads = s.heads.value_or(1);
+    if (row_of(s.mode).heads_axis == HeadsAxis::always) follow(s, s.heads, 1);
     if (s.heads.value_or(1) != 1 && !has_heads_axis(s))
         refuse("heads", "mode ", row_of(s.mode).name,
                " has one head; expected attn multihead or attn cross");
