@@ -175,9 +175,10 @@ def is_operand(key, value):
 def replaced(question, change):
     """The question's flags with the change. A new input takes the old one's place."""
     if any(key in SOURCES for key in change):
+        is_text = "text" in change and "text" in question
+        of_text = lambda key: key.startswith("embed_") or key == "vocab_size"
         question = {key: value for key, value in question.items()
-                    if key not in SOURCES and not key.startswith("embed_")
-                    and key not in ("vocab_size", "tokens")}
+                    if key not in SOURCES and key != "tokens" and (is_text or not of_text(key))}
     if "INPUT" in change:  # the result gives its settings alone
         question = {key: value for key, value in question.items() if not is_operand(key, value)}
     return {**question, **change}
