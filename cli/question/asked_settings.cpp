@@ -199,6 +199,23 @@ bool is_default(const Request& request, const std::string& key) {
     return value == otherwise;
 }
 
+/// Whether asked_config() finds these settings in the config alone.
+bool are_found(const Request& request, const std::string& asked, const OperandShapes& operands,
+               io::LoadedModels& models) {
+    const json config = io::parse_own(config_of(request)), given = io::parse_own(asked);
+    const auto weights = request.operand_files.find("weights");
+    const std::string model = weights == request.operand_files.end() ? "" : weights->second;
+    const std::string location = "config";
+    Resolver resolve(request.settings.mode, operands, location, models, model);
+    json with_kept = given;
+    for (const auto& [key, value] : config.items())
+        if (is_kept(key)) with_kept[key] = value;
+    if (resolve(with_kept).empty()) return true;
+    const json found = resolve.without_followers(config, json::object());
+    return std::ranges::all_of(given.items(),
+                               [&](const auto& item) { return found.contains(item.key()); });
+}
+
 }  // namespace
 
 OperandShapes shapes_of_layout(const json& layout, Mode mode, const std::string& location) {
@@ -227,10 +244,10 @@ std::string asked_beside_config(const Request& request, const std::vector<std::s
                                 const std::vector<std::string>& emit, const OperandShapes& operands,
                                 io::LoadedModels& models) {
     std::vector<std::string> keys;
-    std::ranges::copy_if(given, std::back_inserter(keys), [](const std::string& key) {
+    std::ranges::copy_if(given, std::back_inserter(keys), [&](const std::string& key) {
         const Option* const option = find_option(key);
-        const bool is_setting = option != nullptr && (option->use & in_config) != 0;
-        return is_setting && !is_kept(key) && !is_free(key);
+        return option != nullptr && is_in_config(request, *option) && !is_kept(key) &&
+               !is_free(key);
     });
     // With a model or a text only planning tells what follows. It costs more than a small answer.
     const bool has_source = request.has("weights") || request.text || !request.token_ids.empty();
@@ -238,28 +255,27 @@ std::string asked_beside_config(const Request& request, const std::vector<std::s
         request.settings.may_follow ||
         std::ranges::any_of(keys, [&](const std::string& key) { return is_default(request, key); });
     if (keys.empty() || !(has_source || may_follow)) return {};
-    const json config = io::parse_own(config_of(request));
-    json asked = json::object();
-    for (const std::string& key : keys)
-        if (config.contains(key)) asked[key] = key == "emit" ? json(emit) : config[key];
-    const auto is_told = [&] {
-        const auto weights = request.operand_files.find("weights");
-        const std::string model = weights == request.operand_files.end() ? "" : weights->second;
-        const std::string location = "config";
-        Resolver resolve(request.settings.mode, operands, location, models, model);
-        json with_kept = asked;
-        for (const auto& [key, value] : config.items())
-            if (is_kept(key)) with_kept[key] = value;
-        if (resolve(with_kept).empty()) return true;
-        const json found = resolve.without_followers(config, json::object());
-        return std::ranges::all_of(asked.items(),
-                                   [&](const auto& item) { return found.contains(item.key()); });
-    };
+    std::string asked;
+    for (const std::string& key : keys) {
+        std::string value;
+        append_value(value, *find_option(key), request);
+        if (value.empty()) continue;
+        asked += asked.empty() ? '{' : ',';
+        if (key == "emit") {
+            value.clear();
+            io::append_json(value, emit);
+        }
+        asked += "\"" + key + "\":" + value;
+    }
     // A request with every setting is the config of a result, and its answer the same bytes.
-    const bool is_config = std::ranges::all_of(config.items(), [&](const auto& item) {
-        return find_option(item.key()) == nullptr || std::ranges::count(given, item.key()) != 0;
+    const bool is_config = std::ranges::all_of(options(), [&](const Option& option) {
+        std::string value;
+        if (is_in_config(request, option)) append_value(value, option, request);
+        return value.empty() || std::ranges::count(given, option.key) != 0;
     });
-    return asked.empty() || is_config || (has_source && is_told()) ? "" : asked.dump();
+    if (asked.empty() || is_config) return {};
+    asked += '}';
+    return has_source && are_found(request, asked, operands, models) ? "" : asked;
 }
 
 }  // namespace attn::cli

@@ -55,23 +55,25 @@ bool is_from_key(const Request& request, const std::string& key) {
     return found != request.locations.end() && found->second.is_key;
 }
 
-std::string config_of(const Request& request) {
-    const Mode mode = request.settings.mode;
+bool is_in_config(const Request& request, const Option& option) {
     const unsigned elsewhere = request.has("weights") ? of_draws : of_model;
+    return (option.modes & in(request.settings.mode)) != 0 && (option.use & in_config) != 0 &&
+           (option.use & elsewhere) == 0;
+}
+
+std::string config_of(const Request& request) {
     std::string config;
     config.reserve(1024);  // longer than most configs
     config = '{';
-    io::append_member(config, "mode", row_of(mode).name);
+    io::append_member(config, "mode", row_of(request.settings.mode).name);
     if (!request.id.empty()) io::append_member(config, "id", io::JsonText{request.id});
     const bool tokens_of_text = request.text && !request.has("tokens");
     if (!request.tokens.empty() && !tokens_of_text)
         io::append_member(config, "tokens", request.tokens);
     if (!request.context_tokens.empty())
         io::append_member(config, "context_tokens", request.context_tokens);
-    append_settings(config, request, [&](const Option& option) {
-        return (option.modes & in(mode)) != 0 && (option.use & in_config) != 0 &&
-               (option.use & elsewhere) == 0;
-    });
+    append_settings(config, request,
+                    [&](const Option& option) { return is_in_config(request, option); });
     return config += '}';
 }
 

@@ -219,6 +219,9 @@ decltype(auto) at_locations(const Request& request, const Act& act) {
     }
 }
 
+/// Whether config_of() has the setting, if it has a value.
+bool is_in_config(const Request& request, const Option& option);
+
 /// Every resolved setting as a JSON object: a request without its inputs.
 std::string config_of(const Request& request);
 
