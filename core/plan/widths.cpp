@@ -27,7 +27,8 @@ void resolve_without_projections(Settings& s, std::size_t d_in, std::size_t d_co
 /// none.
 void resolve_drawn_widths(Settings& s, std::size_t d_in, std::size_t d_context, bool are_given) {
     const bool may_follow = s.may_follow || s.d_out || s.d_k || s.d_v || s.out_proj || s.out_bias,
-               has_d_out = s.d_out.has_value(), has_others = s.d_k && s.d_v;
+               has_d_out = s.d_out.has_value(), has_others = s.d_k && s.d_v,
+               has_d_in = s.d_k == d_in || s.d_v == d_in;
     const std::uint64_t d_v = s.d_v.value_or(d_in);  // without d_out
     if (s.init == Init::none) {
         if (s.kv_heads.value_or(s.heads.value_or(1)) != s.heads.value_or(1))
@@ -61,7 +62,7 @@ void resolve_drawn_widths(Settings& s, std::size_t d_in, std::size_t d_context, 
     if (s.init == Init::none)
         s.may_follow = may_follow;
     else
-        s.may_follow = s.may_follow || (has_others && !has_d_out && !*s.out_proj);
+        s.may_follow = s.may_follow || has_d_in || (has_others && !has_d_out && !*s.out_proj);
 }
 
 /// nn.MultiheadAttention(E, heads): one width everywhere, always with an output projection.
