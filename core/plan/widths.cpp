@@ -62,7 +62,7 @@ void resolve_drawn_widths(Settings& s, std::size_t d_in, std::size_t d_context, 
     if (s.init == Init::none)
         s.may_follow = may_follow;
     else
-        s.may_follow = s.may_follow || has_d_in || (has_others && !has_d_out && !*s.out_proj);
+        s.may_follow = s.may_follow || (!*s.out_proj && (has_d_in || (has_others && !has_d_out)));
 }
 
 /// nn.MultiheadAttention(E, heads): one width everywhere, always with an output projection.
