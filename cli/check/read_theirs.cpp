@@ -167,12 +167,10 @@ private:
     /// The bytes of a text array as they are written; empty for binary files.
     std::string_view text_of_array(const io::ArrayView& array) const {
         if (!view_.is_text()) return {};
-        if (array.member) return file_.document->text(*array.member);
-        if (file_.holds_object()) {
-            const io::JsonMember* const member = file_.document->find(file_.array);
-            return member == nullptr ? std::string_view() : file_.document->text(*member);
-        }
-        return file_.source->text;
+        if (!array.in_file && !file_.holds_object()) return file_.source->text;
+        const io::FileArray found =
+            array.in_file ? array.in_file : io::array_in(file_, file_.array);
+        return found ? found.document->text(found.member) : std::string_view();
     }
 
     /// The --precision of attn's own text.

@@ -35,8 +35,8 @@ const ModeRow& mode_in(const io::ResultHead& head, const std::string& location) 
 
 /// The array of a result. Errors: kind input if it is missing, or is not stored as computed.
 void require_array(const io::InputFile& file, const io::ResultHead& head, const std::string& name) {
-    const io::StoredArray* const stored = file.arrays ? file.arrays->find(name) : nullptr;
-    if (stored == nullptr && (file.arrays || file.document->find(name) == nullptr))
+    const io::FileArray array = io::array_in(file, name);
+    if (!array)
         fail_in_result(file.location,
                        "has no array " + name +
                            ", which its question needs; expected a result with it, as "
@@ -46,6 +46,7 @@ void require_array(const io::InputFile& file, const io::ResultHead& head, const 
         fail_in_result(file.location, name + " is rounded, by precision " + precision.dump() +
                                           ", and the question needs every digit; expected a result "
                                           "without --precision");
+    const io::StoredArray* const stored = array.stored;
     const bool is_integer = name == "token_ids";
     if (stored == nullptr || is_integer) return;
     if (stored->type != NumberType::float32 && stored->type != NumberType::float64)
@@ -72,9 +73,7 @@ bool is_widened(const Request& request, const io::ResultHead& head) {
 RealArray read_saved(const Input& input, const std::string& name, NumberType dtype) {
     io::ArrayRules rules = io::ArrayRules::anything(4);
     rules.dtype = dtype;
-    if (input.file.arrays) return io::read_reals(*input.file.arrays->find(name), rules, nullptr);
-    const io::JsonDocument& document = *input.file.document;
-    return as_reals(document.read_array(*document.find(name), rules, nullptr).values, dtype);
+    return io::array_in(input.file, name).read_reals(rules, nullptr);
 }
 
 /// The parameters of one projection, in the layout of the result.

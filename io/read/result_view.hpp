@@ -108,9 +108,8 @@ struct ArrayView {
     std::string name;  ///< "array" if the file does not name it
     std::optional<NumberType> dtype =
         {};  ///< that of its numbers, if the file or its config has one
-    const StoredArray* stored = nullptr;  ///< of a binary file
-    /// Of a JSON object, or an entry of a list of layers; neither: the only array of the file.
-    std::optional<JsonMember> member = {};
+    /// Or an entry of a list of layers; neither: the only array of the file.
+    FileArray in_file = {};
     /// Of a model's result: the layer and the array's name without its number.
     std::optional<LayerArray> of_layer = {};
     bool is_absent = false;                            ///< null: the layer has no such array
