@@ -256,10 +256,10 @@ std::string layer_words(const io::ResultView& view, const LayerPart& part) {
 void plan_layer(StoredResult& stored, const Request& flags) {
     const io::ResultView& view = stored.view;
     const LayerPart part = part_of(view, flags);
-    std::optional<PlannedResult> planned = plan_of_layer(view.head(), part, view.location(), flags);
+    std::optional<PlannedResult> planned = plan_of_layer(view.head(), part, flags);
     const bool is_of_decoder = part.stack == "decoder" || part.stack == "cross";
-    if (is_of_decoder && !plan_of_layer(view.head(), {part.layer, "cross"}, view.location()) &&
-        plan_of_layer(view.head(), {part.layer, "decoder"}, view.location()))
+    if (is_of_decoder && !plan_of_layer(view.head(), {part.layer, "cross"}) &&
+        plan_of_layer(view.head(), {part.layer, "decoder"}))
         throw Error(ErrorKind::unsupported, view.location(), "decoder layer ", part.layer,
                     " has one softmax over the encoder's keys and its own, and the result has "
                     "their weights apart; expected an attention of the encoder");
@@ -287,7 +287,7 @@ void plan_result(StoredResult& stored, const Request& flags) {
     if (flags.layer)
         throw Error(ErrorKind::usage, location_of(flags, "layer"), view.location(),
                     " has no layers; expected a result of attn model");
-    static_cast<PlannedResult&>(stored) = plan_of_result(view.head(), view.location(), flags);
+    static_cast<PlannedResult&>(stored) = plan_of_result(view.head(), flags);
 }
 
 }  // namespace

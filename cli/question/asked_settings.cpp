@@ -191,13 +191,12 @@ OperandShapes shapes_of_layout(const json& layout, Mode mode, const std::string&
     return LayoutReader(layout, location).read(mode);
 }
 
-json asked_config(const io::ResultHead& head, const std::string& location,
-                  const std::string& model) {
+json asked_config(const io::ResultHead& head, const std::string& model) {
     const ModeRow* const mode = mode_named(head.mode);
     if (mode == nullptr) return *head.config;
     io::LoadedModels models;
-    Resolver resolve(mode->mode, shapes_of_layout(*head.layout, mode->mode, location), location,
-                     models, model);
+    Resolver resolve(mode->mode, shapes_of_layout(*head.layout, mode->mode, head.location),
+                     head.location, models, model);
     json config = *head.config;
     if (head.asked->is_object()) config.insert(head.asked->begin(), head.asked->end());
     json asked = resolve.without_followers(config, *head.asked);

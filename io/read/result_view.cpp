@@ -96,7 +96,8 @@ json member(const json& object, const std::string& key) {
 }
 
 ResultHead::ResultHead(const InputFile& file)
-    : tokens(labels_in(file, "tokens")), context_tokens(labels_in(file, "context_tokens")),
+    : location(file.location), tokens(labels_in(file, "tokens")),
+      context_tokens(labels_in(file, "context_tokens")),
       decoder_tokens(labels_in(file, "decoder_tokens")), config(shared_member(file, "config")),
       asked(shared_member(file, "asked")), shapes(shared_member(file, "shapes")),
       layout(shared_member(file, "layout")), layers(shared_member(file, "layers")),

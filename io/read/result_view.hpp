@@ -72,6 +72,7 @@ nlohmann::json member(const nlohmann::json& object, const std::string& key);
 
 /// What a file states besides its arrays, if it is a result of attn. Any part may be missing.
 struct ResultHead {
+    std::string location;  ///< of the file, in errors
     std::string mode;
     std::string id;  ///< as pictures show it: a number is "id 7"
     std::optional<std::vector<std::string>> tokens, context_tokens, decoder_tokens;
