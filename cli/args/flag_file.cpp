@@ -1,4 +1,3 @@
-#include "cli/args/args.hpp"
 
 #include <algorithm>
 #include <cmath>

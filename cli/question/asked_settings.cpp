@@ -1,14 +1,10 @@
 // What the question of a result asked for, as opposed to what followed from that.
 #include <algorithm>
-#include <map>
-#include <memory>
 #include <utility>
 
 #include <nlohmann/json.hpp>
 
-#include "cli/question/layer_source.hpp"
 #include "cli/question/operands.hpp"
-#include "core/base/error.hpp"
 #include "io/read/json_document.hpp"
 
 namespace attn::cli {

@@ -1,15 +1,12 @@
-#include "cli/question/question.hpp"
 
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <cstdint>
 #include <utility>
 
 #include <nlohmann/json.hpp>
 
 #include "cli/args/names.hpp"
-#include "cli/question/layer_source.hpp"
 #include "cli/question/operands.hpp"
 #include "io/text/text.hpp"
 

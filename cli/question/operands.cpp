@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "cli/question/layer_source.hpp"
-#include "cli/question/question.hpp"
 #include "core/base/memory.hpp"
 #include "io/file/path.hpp"
 #include "io/read/examples.hpp"

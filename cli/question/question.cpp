@@ -6,7 +6,6 @@
 #include <cmath>
 #include <utility>
 
-#include "cli/question/layer_source.hpp"
 #include "cli/question/operands.hpp"
 #include "core/base/threads.hpp"
 

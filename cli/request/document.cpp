@@ -5,7 +5,6 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/args/names.hpp"
-#include "cli/request/request.hpp"
 #include "io/file/path.hpp"
 #include "io/read/result_view.hpp"
 #include "io/text/json_text.hpp"

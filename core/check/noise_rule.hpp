@@ -2,8 +2,6 @@
 #pragma once
 
 #include "core/check/comparison.hpp"
-#include "core/check/evaluate.hpp"
-#include "core/check/their_array.hpp"
 
 namespace attn {
 

@@ -3,12 +3,9 @@
 
 #include <array>
 #include <cstdint>
-#include <optional>
-#include <vector>
 
 #include "core/base/real_array.hpp"
 #include "core/base/tensor.hpp"
-#include "core/layer/norm.hpp"
 #include "core/layer/weights.hpp"
 
 namespace attn {

@@ -11,7 +11,6 @@
 #include <new>
 #include <utility>
 
-#include "io/file/access.hpp"
 #include "io/text/utf8.hpp"
 
 namespace attn::io {

@@ -4,7 +4,6 @@
 #include <limits>
 
 #include "io/file/bytes.hpp"
-#include "io/file/inflater.hpp"
 
 namespace attn::io {
 

@@ -6,7 +6,6 @@
 #include <array>
 
 #include "io/read/input_file.hpp"
-#include "io/read/json_document.hpp"
 
 namespace attn::io {
 
