@@ -25,9 +25,6 @@ const io::PictureFormat& picture_format(const std::string& path, const std::stri
 /// parameters "  seed 123"; empty if nothing is drawn.
 std::string text_of_draws(const Plan& plan, const std::string& seed);
 
-/// Whether the array has rank 2 to 5, or 6 with layers.
-bool can_be_drawn(const NamedArray& array);
-
 /// Errors: kind usage for settings that would have no effect, and for a plot without a known
 /// suffix.
 void check_pictures(const Request& request);
