@@ -93,11 +93,7 @@ std::vector<NamedArray> read_arrays(const StoredResult& stored, const ArraySet& 
 NamedArray row_of_query(const NamedArray& array, std::size_t row) {
     const std::size_t axis = io::index_of_axis(array, "q_len");
     if (axis == array.axes.size()) return array;
-    return std::visit(
-        [&](const auto& values) {
-            return NamedArray{array.name, picked(values, axis, {row}), array.axes};
-        },
-        array.values);
+    return {array.name, picked(array.values, axis, {row}), array.axes};
 }
 
 /// Whether numbers of the file have all digits of their type.
