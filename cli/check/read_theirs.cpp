@@ -231,11 +231,10 @@ private:
 
 std::vector<NamePair> read_names(const std::string& list) {
     std::vector<NamePair> names;
-    for (std::size_t begin = 0; begin <= list.size();) {
-        const std::size_t end = std::min(list.find(',', begin), list.size());
-        const std::string pair = list.substr(begin, end - begin);
+    const std::string closed = list + ',', location = "--names " + io::shortened(list);
+    for (const std::string_view part : io::split_text(closed, ',')) {
+        const std::string pair(part);
         const std::size_t equals = pair.rfind('=');
-        const std::string location = "--names " + io::shortened(list);
         if (equals == std::string::npos)
             names.push_back({"", array_of(pair, location)});
         else
@@ -244,7 +243,6 @@ std::vector<NamePair> read_names(const std::string& list) {
             if (names[i].ours == names.back().ours || names[i].theirs == names.back().theirs)
                 throw Error(ErrorKind::usage, location, io::shortened(pair),
                             ": named twice; expected it once");
-        begin = end + 1;
     }
     return names;
 }
