@@ -1,4 +1,3 @@
-#include "cli/args/args.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -115,12 +114,7 @@ private:
         if (!is_result) return read_members(source, whole);
         const io::JsonDocument settings(source, *config);
         read_members(source, settings);
-        const auto has = [&](const char* array) { return whole.find(array) != nullptr; };
-        const auto is_set = [&](const char* key) {
-            const io::JsonMember* const member = settings.find(key);
-            return member != nullptr && settings.text(*member) != "null";
-        };
-        take_result(std::move(file), asks(has, is_set));
+        take_result(std::move(file));
     }
 
     /// It is read once, and not looked into.
@@ -142,31 +136,25 @@ private:
         if (!config.is_object()) fail_without_flags(path_);
         set_kind(config.contains("mode"));
         for (const auto& [key, value] : config.items()) take(key, value, path_ + ": config");
-        const auto has = [&](const char* array) {
-            return array == std::string_view("layout") ? !io::head_member(file, array).is_null()
-                                                       : file.arrays->find(array) != nullptr;
-        };
-        const auto is_set = [&](const char* key) { return !io::member(config, key).is_null(); };
-        take_result(std::move(opened), asks(has, is_set));
+        take_result(std::move(opened));
     }
 
-    void take_result(std::shared_ptr<io::InputFile> file, bool is_question) {
+    /// It is a question if it says what it was computed on: by its arrays or by its settings.
+    void take_result(std::shared_ptr<io::InputFile> file) {
         if (!is_mode_config_ || !is_of_modes()) return;
         for (FlagValue& flag : given_) flag.of_result = flag.option != &config_id;
+        const json config = io::head_member(*file, "config");
+        const auto has = [&](const char* name) {
+            return io::array_in(*file, name) || !io::head_member(*file, name).is_null();
+        };
+        const auto is_set = [&](const char* key) { return !io::member(config, key).is_null(); };
+        args_.is_question = has("layout") && (has("inputs") || has("query") || is_set("example") ||
+                                              is_set("text") || is_set("rand") || is_set("randn"));
         args_.result = std::move(file);
-        args_.is_question = is_question;
     }
 
     bool is_of_modes() const {
         return command_.mode != nullptr || (command_.takes & in_explain) != 0;
-    }
-
-    /// Whether a result says what it was computed on: by its arrays or by its settings.
-    template <class Has, class IsSet>
-    bool asks(const Has& has, const IsSet& is_set) const {
-        return is_mode_config_ && is_of_modes() && has("layout") &&
-               (has("inputs") || has("query") || is_set("example") || is_set("text") ||
-                is_set("rand") || is_set("randn"));
     }
 
     void set_kind(bool has_mode) {

@@ -1,5 +1,4 @@
 // The only file that uses CLI11.
-#include "cli/args/args.hpp"
 
 #include <unistd.h>
 

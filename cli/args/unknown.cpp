@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "cli/args/args.hpp"
 #include "core/base/did_you_mean.hpp"
 #include "io/file/source.hpp"
 

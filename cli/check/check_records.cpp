@@ -2,8 +2,6 @@
 #include <map>
 #include <utility>
 
-#include <nlohmann/json.hpp>
-
 #include "cli/check/check.hpp"
 #include "cli/request/errors.hpp"
 #include "cli/request/request_builder.hpp"

@@ -167,12 +167,10 @@ private:
     /// The bytes of a text array as they are written; empty for binary files.
     std::string_view text_of_array(const io::ArrayView& array) const {
         if (!view_.is_text()) return {};
-        if (array.member) return file_.document->text(*array.member);
-        if (file_.holds_object()) {
-            const io::JsonMember* const member = file_.document->find(file_.array);
-            return member == nullptr ? std::string_view() : file_.document->text(*member);
-        }
-        return file_.source->text;
+        if (!array.in_file && !file_.holds_object()) return file_.source->text;
+        const io::FileArray found =
+            array.in_file ? array.in_file : io::array_in(file_, file_.array);
+        return found ? found.document->text(found.member) : std::string_view();
     }
 
     /// The --precision of attn's own text.
@@ -233,11 +231,10 @@ private:
 
 std::vector<NamePair> read_names(const std::string& list) {
     std::vector<NamePair> names;
-    for (std::size_t begin = 0; begin <= list.size();) {
-        const std::size_t end = std::min(list.find(',', begin), list.size());
-        const std::string pair = list.substr(begin, end - begin);
+    const std::string closed = list + ',', location = "--names " + io::shortened(list);
+    for (const std::string_view part : io::split_text(closed, ',')) {
+        const std::string pair(part);
         const std::size_t equals = pair.rfind('=');
-        const std::string location = "--names " + io::shortened(list);
         if (equals == std::string::npos)
             names.push_back({"", array_of(pair, location)});
         else
@@ -246,7 +243,6 @@ std::vector<NamePair> read_names(const std::string& list) {
             if (names[i].ours == names.back().ours || names[i].theirs == names.back().theirs)
                 throw Error(ErrorKind::usage, location, io::shortened(pair),
                             ": named twice; expected it once");
-        begin = end + 1;
     }
     return names;
 }

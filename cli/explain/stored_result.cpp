@@ -93,11 +93,7 @@ std::vector<NamedArray> read_arrays(const StoredResult& stored, const ArraySet& 
 NamedArray row_of_query(const NamedArray& array, std::size_t row) {
     const std::size_t axis = io::index_of_axis(array, "q_len");
     if (axis == array.axes.size()) return array;
-    return std::visit(
-        [&](const auto& values) {
-            return NamedArray{array.name, picked(values, axis, {row}), array.axes};
-        },
-        array.values);
+    return {array.name, picked(array.values, axis, {row}), array.axes};
 }
 
 /// Whether numbers of the file have all digits of their type.
@@ -255,10 +251,10 @@ std::string layer_words(const io::ResultView& view, const LayerPart& part) {
 void plan_layer(StoredResult& stored, const Request& flags) {
     const io::ResultView& view = stored.view;
     const LayerPart part = part_of(view, flags);
-    std::optional<PlannedResult> planned = plan_of_layer(view.head(), part, view.location(), flags);
+    std::optional<PlannedResult> planned = plan_of_layer(view.head(), part, flags);
     const bool is_of_decoder = part.stack == "decoder" || part.stack == "cross";
-    if (is_of_decoder && !plan_of_layer(view.head(), {part.layer, "cross"}, view.location()) &&
-        plan_of_layer(view.head(), {part.layer, "decoder"}, view.location()))
+    if (is_of_decoder && !plan_of_layer(view.head(), {part.layer, "cross"}) &&
+        plan_of_layer(view.head(), {part.layer, "decoder"}))
         throw Error(ErrorKind::unsupported, view.location(), "decoder layer ", part.layer,
                     " has one softmax over the encoder's keys and its own, and the result has "
                     "their weights apart; expected an attention of the encoder");
@@ -286,7 +282,7 @@ void plan_result(StoredResult& stored, const Request& flags) {
     if (flags.layer)
         throw Error(ErrorKind::usage, location_of(flags, "layer"), view.location(),
                     " has no layers; expected a result of attn model");
-    static_cast<PlannedResult&>(stored) = plan_of_result(view.head(), view.location(), flags);
+    static_cast<PlannedResult&>(stored) = plan_of_result(view.head(), flags);
 }
 
 }  // namespace

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include <nlohmann/json.hpp>
-
 #include "cli/model/model.hpp"
 #include "cli/request/request_builder.hpp"
 #include "core/base/error.hpp"

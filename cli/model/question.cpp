@@ -1,7 +1,6 @@
 // The layers and arrays that a request names.
 
 #include <algorithm>
-#include <iterator>
 #include <set>
 
 #include "cli/model/internal.hpp"

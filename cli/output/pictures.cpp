@@ -50,13 +50,14 @@ bool would_have_one_axis(const std::string& name, const std::vector<const NamedA
            });
 }
 
-}  // namespace
-
+/// Whether the array has rank 2 to 5, or 6 with layers.
 bool can_be_drawn(const NamedArray& array) {
     const std::size_t rank = io::shape_of(array).size();
     const bool has_layers = rank != 0 && array.axes.front() == "layer";
     return rank >= 2 && rank <= (has_layers ? 6 : 5);
 }
+
+}  // namespace
 
 std::string text_of_draws(const Plan& plan, const std::string& seed) {
     if (plan.projects) return "  random parameters  seed " + seed;

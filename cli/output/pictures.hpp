@@ -25,9 +25,6 @@ const io::PictureFormat& picture_format(const std::string& path, const std::stri
 /// parameters "  seed 123"; empty if nothing is drawn.
 std::string text_of_draws(const Plan& plan, const std::string& seed);
 
-/// Whether the array has rank 2 to 5, or 6 with layers.
-bool can_be_drawn(const NamedArray& array);
-
 /// Errors: kind usage for settings that would have no effect, and for a plot without a known
 /// suffix.
 void check_pictures(const Request& request);
@@ -85,8 +82,7 @@ struct PlannedResult {
 };
 /// Errors: kind input if the head is not a result's, if its layout is malformed or differs from the
 /// plan, or if labels do not fit.
-PlannedResult plan_of_result(const io::ResultHead& head, const std::string& location,
-                             Request flags = {});
+PlannedResult plan_of_result(const io::ResultHead& head, Request flags = {});
 
 /// An attention of a model: that of a layer, in one of its stacks.
 struct LayerPart {
@@ -98,7 +94,7 @@ struct LayerPart {
 /// queries, keys and values that the layer makes. Nothing if the head does not describe the layer.
 /// Errors: kind input if the description is malformed or differs from the plan.
 std::optional<PlannedResult> plan_of_layer(const io::ResultHead& head, const LayerPart& part,
-                                           const std::string& location, Request request = {});
+                                           Request request = {});
 
 /// Throws an Error of kind input if the number of labels differs from that of the labelled tokens.
 void check_labels(const Request& request, const Plan& plan, const std::string& location);

@@ -62,9 +62,9 @@ Plan plan_of_description(Settings& settings, const json& shapes, const json& lay
 
 }  // namespace
 
-PlannedResult plan_of_result(const io::ResultHead& head, const std::string& location,
-                             Request flags) {
-    Request request = request_of_result(head, location, std::move(flags));
+PlannedResult plan_of_result(const io::ResultHead& head, Request flags) {
+    const std::string& location = head.location;
+    Request request = request_of_result(head, std::move(flags));
     Settings settings = request.settings;
     settings.token = head.number("token");
     if (!head.layout->is_object())
@@ -79,12 +79,13 @@ PlannedResult plan_of_result(const io::ResultHead& head, const std::string& loca
 }
 
 std::optional<PlannedResult> plan_of_layer(const io::ResultHead& head, const LayerPart& part,
-                                           const std::string& location, Request request) {
+                                           Request request) {
     const std::string number = std::to_string(part.layer);
     json described = member(*head.layers, number);
     if (!part.stack.empty()) described = member(described, part.stack);
     const json config = member(described, "config"), layout = member(described, "layout");
     if (!config.is_object() || !layout.is_object()) return std::nullopt;
+    const std::string& location = head.location;
     const std::string layer_location =
         location + ": layers." + number + (part.stack.empty() ? "" : "." + part.stack);
     Settings& settings = request.settings;

@@ -131,7 +131,7 @@ void merge_parts(const std::vector<io::InputFile>& files, const Args& args) {
     flags.output = args.text("output").value_or("-");
     if (args.has("output")) flags.locations["output"] = Location("--output " + flags.output);
     const io::InputFile& first = files.front();
-    PlannedResult planned = plan_of_result(io::ResultHead(first), first.location, std::move(flags));
+    PlannedResult planned = plan_of_result(io::ResultHead(first), std::move(flags));
     Request request = std::move(planned.request);
     const Plan plan = std::move(planned.plan);
 

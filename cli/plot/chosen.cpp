@@ -168,11 +168,7 @@ std::vector<const NamedArray*> keep_heads(io::Report& report,
         if (io::length_of_axis(*array, "heads") == 0 || is_alike(*array)) left.push_back(array);
     for (NamedArray& array : report.arrays)
         if (is_alike(array))
-            std::visit(
-                [&](auto& values) {
-                    values = picked(values, io::index_of_axis(array, "heads"), indices);
-                },
-                array.values);
+            array.values = picked(array.values, io::index_of_axis(array, "heads"), indices);
     report.heads = heads;
     return left;
 }
@@ -191,7 +187,7 @@ std::vector<std::size_t> keep_layers(io::Report& report, const std::vector<std::
                                  ? array.layer_labels[indices.back()]
                                  : "layer " + std::to_string(layer));
         }
-        std::visit([&](auto& values) { values = picked(values, axis, indices); }, array.values);
+        array.values = picked(array.values, axis, indices);
         array.layer_labels = std::move(labels);
         kept = std::move(indices);
     }

@@ -225,16 +225,14 @@ io::Report read_report(const io::ResultView& result, const std::optional<Plan>& 
 }
 
 std::vector<LayerMask> masks_of_model(const io::ResultHead& head,
-                                      const std::vector<std::size_t>& layers,
-                                      const std::string& location) {
+                                      const std::vector<std::size_t>& layers) {
     constexpr std::pair<const char*, const char*> stacks[] = {
         {"", ""}, {"encoder", "encoder_"}, {"decoder", "decoder_"}, {"cross", "cross_"}};
     const auto padding = io::unsigned_list(member(*head.config, "attention_mask"));
     std::vector<LayerMask> masks;
     for (const std::size_t layer : layers)
         for (const auto& [stack, part] : stacks) {
-            const std::optional<PlannedResult> planned =
-                plan_of_layer(head, {layer, stack}, location);
+            const std::optional<PlannedResult> planned = plan_of_layer(head, {layer, stack});
             if (!planned) continue;
             const Plan& plan = planned->plan;
             Mask mask = settings_mask(plan);

@@ -252,8 +252,7 @@ private:
     /// Reads all arrays: those that are not drawn determine which cells are masked.
     void add(const io::ResultView& result, std::size_t count) {
         std::optional<Plan> plan;
-        if (result.head().has_layout())
-            plan = plan_of_result(result.head(), result.location()).plan;
+        if (result.head().has_layout()) plan = plan_of_result(result.head()).plan;
         const std::optional<io::LayerArray> of_layer = selected_layer(result);
         Naming naming = naming_;
         if (of_layer) naming.layers = {of_layer->layer};
@@ -261,7 +260,7 @@ private:
         io::Report report = read_report(result, plan, naming, workers_, drawing_.notes);
         if (!report.layers.empty()) stack_layers(report, report.layers);
         if (!report.layers.empty())
-            masks_ = masks_of_model(result.head(), report.layers, result.location());
+            masks_ = masks_of_model(result.head(), report.layers);
         else if (plan)
             add_mask(*plan);
         ++results_;

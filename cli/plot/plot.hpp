@@ -75,8 +75,7 @@ io::Report read_report(const io::ResultView& result, const std::optional<Plan>& 
 /// The masks of a model's attentions in these layers: those of each layer's settings, and of
 /// padding. Errors: kind input if a layer's description is malformed.
 std::vector<LayerMask> masks_of_model(const io::ResultHead& head,
-                                      const std::vector<std::size_t>& layers,
-                                      const std::string& location);
+                                      const std::vector<std::size_t>& layers);
 
 /// Which cells are masked: by the report's own mask, or else by those of `masks`, where the axis
 /// "layer" has these layers. The report must stay at its address. Errors: kind input if the mask

@@ -1,16 +1,11 @@
 // What the question of a result asked for, as opposed to what followed from that.
 #include <algorithm>
-#include <iterator>
-#include <map>
-#include <memory>
 #include <utility>
 
 #include <nlohmann/json.hpp>
 
-#include "cli/question/layer_source.hpp"
 #include "cli/question/operands.hpp"
 #include "cli/request/field.hpp"
-#include "core/base/error.hpp"
 #include "io/read/json_document.hpp"
 
 namespace attn::cli {
@@ -222,13 +217,12 @@ OperandShapes shapes_of_layout(const json& layout, Mode mode, const std::string&
     return LayoutReader(layout, location).read(mode);
 }
 
-json asked_config(const io::ResultHead& head, const std::string& location,
-                  const std::string& model) {
+json asked_config(const io::ResultHead& head, const std::string& model) {
     const ModeRow* const mode = mode_named(head.mode);
     if (mode == nullptr) return *head.config;
     io::LoadedModels models;
-    Resolver resolve(mode->mode, shapes_of_layout(*head.layout, mode->mode, location), location,
-                     models, model);
+    Resolver resolve(mode->mode, shapes_of_layout(*head.layout, mode->mode, head.location),
+                     head.location, models, model);
     json config = *head.config;
     if (head.asked->is_object()) config.insert(head.asked->begin(), head.asked->end());
     json asked = resolve.without_followers(config, *head.asked);

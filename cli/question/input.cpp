@@ -1,25 +1,17 @@
-#include "cli/question/question.hpp"
 
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <cstdint>
 #include <utility>
 
 #include <nlohmann/json.hpp>
 
 #include "cli/args/names.hpp"
-#include "cli/question/layer_source.hpp"
 #include "cli/question/operands.hpp"
 #include "io/text/text.hpp"
 
 namespace attn::cli {
 namespace {
-
-bool holds(const io::InputFile& file, const char* name) {
-    return file.arrays ? file.arrays->find(name) != nullptr
-                       : file.holds_object() && file.document->find(name);
-}
 
 /// The error for an input of sdpa that is not a request. One matrix is not enough, but a layer's
 /// result may have all three operands.
@@ -31,12 +23,12 @@ std::string about_operator_input(const Request& request, const Input& opened) {
                                       {" --key ", {"present_key", "keys"}},
                                       {" --value ", {"present_value", "values"}}}) {
         const auto name = std::ranges::find_if(
-            names, [&](const char* array) { return holds(opened.file, array); });
+            names, [&](const char* array) { return bool(io::array_in(opened.file, array)); });
         if (name == names.end()) continue;
         flags += flag + file + ":" + *name;
         ++found;
     }
-    if (opened.member(request, "inputs") != nullptr)
+    if (opened.array(request, "inputs").document != nullptr)
         return "a matrix of inputs; sdpa has no projections, expected query, key and value";
     if (found == 3) return "a layer's result, no request; expected" + flags;
     return "one matrix, and sdpa takes three; expected --query, --key and --value, or a request "
@@ -64,7 +56,7 @@ bool holds_query(const io::InputFile& file, Mode mode) {
 void check_ignored(const Request& request, const std::optional<Input>& input) {
     if (request.of_batch) return;
     for (const std::string& name : request.ignore_arrays)
-        if (!input || !holds(input->file, name.c_str()))
+        if (!input || !io::array_in(input->file, name))
             throw setting_error(request, "ignore_arrays",
                                 (input ? input->file.location : std::string("INPUT")) +
                                     " has no array " + io::shortened(name) +
@@ -168,7 +160,7 @@ bool reads_input(const Request& request) {
 /// with them, instead of a batch's own.
 void take_result(Request& request, Input& input) {
     io::InputFile& file = input.file;
-    if (!holds(file, "context_vectors")) {
+    if (!io::array_in(file, "context_vectors")) {
         for (const io::StoredArray& array :
              file.arrays ? file.arrays->arrays : std::vector<io::StoredArray>())
             if (array.name.starts_with("context_vectors."))
@@ -183,7 +175,7 @@ void take_result(Request& request, Input& input) {
         request.tokens.clear();
     }
     request.is_next_layer = true;
-    input.has_own_inputs = holds(file, "inputs");
+    input.has_own_inputs = bool(io::array_in(file, "inputs"));
 }
 
 bool is_array_of_objects(const io::InputFile& file) {
@@ -226,8 +218,8 @@ void take_arrays(Request& request, Input& input) {
 
 /// Refuses arrays of a result without what they were computed from.
 void refuse_arrays_alone(const io::InputFile& file) {
-    if (!file.array.empty() || is_result(file) || holds(file, "mode") ||
-        !(holds(file, "context_vectors") || holds(file, "attention_weights")))
+    if (!file.array.empty() || is_result(file) || io::array_in(file, "mode") ||
+        !(io::array_in(file, "context_vectors") || io::array_in(file, "attention_weights")))
         return;
     throw Error(ErrorKind::usage, file.location,
                 "arrays without the question that they answer, as --bare writes them; expected the "
@@ -250,21 +242,16 @@ bool is_array_of(const Request& request, const io::JsonDocument& document,
            (key == "inputs" || is_operand(key, request.settings.mode));
 }
 
-const io::JsonMember* Input::member(const Request& request, const std::string& key) const {
-    if (!holds_operands || !file.document) return nullptr;
-    const io::JsonMember* const found = file.document->find(name_of(request, key));
-    if (found == nullptr || is_ignored(request, found->key)) return nullptr;
-    // In a request a list of numbers may be constants, which a result has in its config.
-    const bool is_there = (layout != nullptr && file.document->holds_array(*found)) ||
-                          holds_elements(*file.document, *found) ||
-                          file.document->holds_object(*found);
-    return is_there ? found : nullptr;
-}
-
-const io::StoredArray* Input::stored(const Request& request, const std::string& key) const {
+io::FileArray Input::array(const Request& request, const std::string& key) const {
     const std::string name = name_of(request, key);
-    return holds_operands && file.arrays && !is_ignored(request, name) ? file.arrays->find(name)
-                                                                       : nullptr;
+    if (!holds_operands || is_ignored(request, name)) return {};
+    io::FileArray found = io::array_in(file, name);
+    const io::JsonDocument* const document = found.document;
+    // In a request a list of numbers may be constants, which a result has in its config.
+    const bool is_there =
+        document == nullptr || (layout != nullptr && document->holds_array(found.member)) ||
+        holds_elements(*document, found.member) || document->holds_object(found.member);
+    return is_there ? found : io::FileArray();
 }
 
 RequestWithInput open_request(const Request& flags, std::optional<io::InputFile> line) {

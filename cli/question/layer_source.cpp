@@ -7,7 +7,6 @@
 
 #include "core/base/error.hpp"
 #include "io/file/path.hpp"
-#include "io/file/source.hpp"
 #include "io/model/families.hpp"
 #include "io/transformer/family_row.hpp"
 

@@ -139,14 +139,9 @@ template <class... Parts>
     throw Error(ErrorKind::input, location, message...);
 }
 
-/// Errors: kind input for a result of attn model, which is not the question of a layer.
-void refuse_model_result(const io::ResultHead& head, const std::string& location);
-
 /// `request` with the mode, settings and labels of a result's head; settings of `request` take
-/// precedence, but in a batch. `location` is the file in errors. Errors: kind input for a head that
-/// is not a result's.
-Request request_of_result(const io::ResultHead& head, const std::string& location,
-                          Request request = {});
+/// precedence, but in a batch. Errors: kind input for a head that is not that of a layer's result.
+Request request_of_result(const io::ResultHead& head, Request request);
 
 /// `request`, which has its mode, with the settings of a result's config that it does not have; in
 /// a batch with all. Errors: kind input at `location`.
@@ -163,8 +158,7 @@ void take_settings(Request& request);
 /// plan, and the settings of the model at path `model`, which is empty if the result holds the
 /// parameters. What its `asked` lists stays. `emit` is again `all` where it lists all. Where the
 /// settings do not give the config, all of it was asked.
-nlohmann::json asked_config(const io::ResultHead& head, const std::string& location,
-                            const std::string& model);
+nlohmann::json asked_config(const io::ResultHead& head, const std::string& model);
 
 /// The settings that were asked, of those `given`, as JSON for a result's `asked`; empty if
 /// asked_config() finds them in the config alone: no given value equals the one that follows. The

@@ -1,5 +1,4 @@
 // What people see of a question: notes, and errors without a file's contents.
-#include "cli/question/question.hpp"
 
 #include <unistd.h>
 

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "cli/question/layer_source.hpp"
-#include "cli/question/question.hpp"
 #include "core/base/memory.hpp"
 #include "io/file/path.hpp"
 #include "io/read/examples.hpp"
@@ -74,13 +72,13 @@ private:
         return rules;
     }
 
+    io::FileArray array_of_input(const char* key) const {
+        return input_ != nullptr ? input_->array(request_, key) : io::FileArray();
+    }
+
     /// Whether a mask may hide rows that hold NaN, which is known once the masks are read.
     bool may_hide_rows() {
-        const auto has = [&](const char* key) {
-            return request_.has(key) ||
-                   (input_ != nullptr && (input_->member(request_, key) != nullptr ||
-                                          input_->stored(request_, key) != nullptr));
-        };
+        const auto has = [&](const char* key) { return request_.has(key) || array_of_input(key); };
         const bool has_mask = std::ranges::any_of(
             mask_operands, [&](const OperandRow* mask) { return has(mask->key); });
         read_.may_be_nonfinite =
@@ -139,9 +137,9 @@ private:
     }
 
     void read_inputs() {
-        const io::JsonMember* const inputs =
-            input_ != nullptr ? input_->member(request_, "inputs") : nullptr;
-        if (leaves_all() && inputs != nullptr) refuse_rows(input_->file.location);
+        const io::FileArray inputs = array_of_input("inputs");
+        const bool is_member = inputs.document != nullptr;
+        if (leaves_all() && is_member) refuse_rows(input_->file.location);
         if (!request_.settings.drawn_shape().empty()) {
             operands_["inputs"] = shape_of_draw(request_);
             read_.files["inputs"] =
@@ -160,8 +158,9 @@ private:
             read_named(request_, true, [&] {
                 operands_["inputs"] = read_tokens_file(open_operand("inputs", true));
             });
-        } else if (inputs != nullptr) {
-            operands_["inputs"] = read_member(*inputs, rules(2, 3, may_hide_rows()));
+        } else if (is_member) {
+            operands_["inputs"] =
+                rounded(inputs.read_reals(rules(2, 3, may_hide_rows()), &workers_), input_->file);
         } else if (!request_.has("inputs")) {
             throw Error(ErrorKind::input, input_->file.location,
                         "a request without \"inputs\"; expected a matrix under that key");
@@ -217,13 +216,8 @@ private:
         if (rule.constants != nullptr && !(request_.settings.*rule.constants).empty() &&
             !is_array_in_document(rule.key))
             return;
-        const io::JsonMember* const inline_array =
-            input_ != nullptr ? input_->member(request_, rule.key) : nullptr;
-        const io::StoredArray* const in_file =
-            input_ != nullptr ? input_->stored(request_, rule.key) : nullptr;
-        const bool is_there =
-            request_.has_file(rule.key) || inline_array != nullptr || in_file != nullptr;
-        if (!is_there && !rule.is_required(projects_)) return;
+        const io::FileArray given = array_of_input(rule.key);
+        if (!request_.has_file(rule.key) && !given && !rule.is_required(projects_)) return;
         const bool may_hold_nan = rule.key == std::string_view("context") && may_hide_rows();
         io::ArrayRules allowed =
             rules(rule.lowest_rank, rule.highest_rank, rule.nonfinite || may_hold_nan);
@@ -231,21 +225,14 @@ private:
         if (request_.has_file(rule.key)) {
             read_named(request_, !is_from_flag(request_, rule.key),
                        [&] { read_file(rule, allowed); });
-        } else if (inline_array != nullptr) {
-            if (leaves_all() && rule.is_tokens()) refuse_rows(input_->file.location);
-            if (!rule.is_mask())
-                operands_[rule] = read_member(*inline_array, allowed);
-            else
-                masks_.take(rule,
-                            input_->file.document->read_array(*inline_array, allowed, &workers_));
-        } else if (in_file != nullptr) {
-            note_integers(rule, *in_file);
-            if (rule.is_tokens() && leaves_rows(rule.key, input_->file, in_file))
-                operands_[rule] = leave_rows(rule.key, *in_file, allowed);
+        } else if (given) {
+            if (given.stored != nullptr) note_integers(rule, *given.stored);
+            if (rule.is_tokens() && leaves_rows(rule.key, input_->file, given.stored))
+                operands_[rule] = leave_rows(rule.key, *given.stored, allowed);
             else if (!rule.is_mask())
-                operands_[rule] = io::read_reals(*in_file, allowed, &workers_);
+                operands_[rule] = rounded(given.read_reals(allowed, &workers_), input_->file);
             else
-                masks_.take(rule, io::read_numbers(*in_file, allowed, &workers_));
+                masks_.take(rule, given.read_numbers(allowed, &workers_));
         } else {
             const std::string key = rule.key;
             const std::string expected =
@@ -289,11 +276,6 @@ private:
             masks_.take(rule, io::read_one_array(file, allowed, &workers_, style, &labels), &file);
         }
         if (is_for_terminal(labels.note)) read_.notes.push_back(labels.note);
-    }
-
-    RealArray read_member(const io::JsonMember& member, const io::ArrayRules& allowed) {
-        io::NumberArray read = input_->file.document->read_array(member, allowed, &workers_);
-        return rounded(as_reals(std::move(read.values), allowed.dtype), input_->file);
     }
 
     /// Elements of a text are also in memory as float64 until all of them are rounded.

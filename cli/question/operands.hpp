@@ -2,12 +2,9 @@
 #pragma once
 
 #include <cstdint>
-#include <span>
-#include <string_view>
 
 #include "cli/args/args.hpp"
 #include "cli/question/layer_source.hpp"
-#include "cli/question/question.hpp"
 #include "core/base/error.hpp"
 #include "core/base/real_array.hpp"
 #include "io/read/number_array.hpp"

@@ -6,7 +6,6 @@
 #include <cmath>
 #include <utility>
 
-#include "cli/question/layer_source.hpp"
 #include "cli/question/operands.hpp"
 #include "core/base/threads.hpp"
 
@@ -67,9 +66,10 @@ private:
             const std::string path = path_of(request(), input, "weights");
             asked_.request.operand_files["weights"] = path;
             model_ = open_layer_source(request(), runtime_.models, path);
-        } else if (const io::JsonMember* member =
-                       input != nullptr ? input->member(request(), "weights") : nullptr) {
-            const io::JsonDocument weights(*input->file.source, *member);
+        } else if (const io::FileArray given =
+                       input != nullptr ? input->array(request(), "weights") : io::FileArray();
+                   given.document != nullptr) {
+            const io::JsonDocument weights(*input->file.source, given.member);
             model_ = open_layer_source(request(), runtime_.models,
                                        io::arrays_of(weights, location_of(request(), "weights")));
         } else {

@@ -34,10 +34,8 @@ struct Input {
     bool holds_parameters = false;  ///< such a result has those of its layer
     std::vector<std::string> notes = {};
 
-    /// The array of an operand, or of the weights, in a request's document; or null.
-    const io::JsonMember* member(const Request& request, const std::string& key) const;
-    /// The array of an operand in a binary file, or null.
-    const io::StoredArray* stored(const Request& request, const std::string& key) const;
+    /// The array of an operand; in a request's document also the object of the weights.
+    io::FileArray array(const Request& request, const std::string& key) const;
 };
 
 /// A request with the settings of its INPUT. Its arrays are not read yet.

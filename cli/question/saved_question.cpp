@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
-#include <type_traits>
 #include <utility>
 
 #include <nlohmann/json.hpp>
@@ -19,8 +18,13 @@ namespace {
 using io::member;
 using nlohmann::json;
 
-const ModeRow& mode_in(const io::ResultHead& head, const std::string& location) {
-    refuse_model_result(head, location);
+const ModeRow& mode_in(const io::ResultHead& head) {
+    const std::string& location = head.location;
+    if (head.mode == "model")
+        fail_in_result(location,
+                       "is a result of attn model, of several layers and without their parameters; "
+                       "expected that of one layer, as attn multihead --weights MODEL --layer N "
+                       "--emit all writes");
     const ModeRow* row = mode_named(head.mode);
     if (row == nullptr && !head.mode.empty())
         fail_in_result(location, "has mode " + io::shortened(head.mode) +
@@ -35,8 +39,8 @@ const ModeRow& mode_in(const io::ResultHead& head, const std::string& location) 
 
 /// The array of a result. Errors: kind input if it is missing, or is not stored as computed.
 void require_array(const io::InputFile& file, const io::ResultHead& head, const std::string& name) {
-    const io::StoredArray* const stored = file.arrays ? file.arrays->find(name) : nullptr;
-    if (stored == nullptr && (file.arrays || file.document->find(name) == nullptr))
+    const io::FileArray array = io::array_in(file, name);
+    if (!array)
         fail_in_result(file.location,
                        "has no array " + name +
                            ", which its question needs; expected a result with it, as "
@@ -46,6 +50,7 @@ void require_array(const io::InputFile& file, const io::ResultHead& head, const 
         fail_in_result(file.location, name + " is rounded, by precision " + precision.dump() +
                                           ", and the question needs every digit; expected a result "
                                           "without --precision");
+    const io::StoredArray* const stored = array.stored;
     const bool is_integer = name == "token_ids";
     if (stored == nullptr || is_integer) return;
     if (stored->type != NumberType::float32 && stored->type != NumberType::float64)
@@ -72,9 +77,7 @@ bool is_widened(const Request& request, const io::ResultHead& head) {
 RealArray read_saved(const Input& input, const std::string& name, NumberType dtype) {
     io::ArrayRules rules = io::ArrayRules::anything(4);
     rules.dtype = dtype;
-    if (input.file.arrays) return io::read_reals(*input.file.arrays->find(name), rules, nullptr);
-    const io::JsonDocument& document = *input.file.document;
-    return as_reals(document.read_array(*document.find(name), rules, nullptr).values, dtype);
+    return io::array_in(input.file, name).read_reals(rules, nullptr);
 }
 
 /// Of the parameters of one projection, in the layout of the result.
@@ -94,35 +97,26 @@ ProjectionShape shape_of_projection(const Input& input, const std::string& name)
 
 }  // namespace
 
-void refuse_model_result(const io::ResultHead& head, const std::string& location) {
-    if (head.mode == "model")
-        fail_in_result(location,
-                       "is a result of attn model, of several layers and without their parameters; "
-                       "expected that of one layer, as attn multihead --weights MODEL --layer N "
-                       "--emit all writes");
-}
-
 void take_settings(Request& request) {
     const io::InputFile& file = *request.result;
     const io::ResultHead head(file);
     json asked = *head.config;
     const json weights = member(asked, "weights");
     if (head.has_layout())
-        asked = asked_config(
-            head, file.location,
-            weights.is_string() ? io::path_beside(file.name, weights.get<std::string>()) : "");
+        asked = asked_config(head, weights.is_string()
+                                       ? io::path_beside(file.name, weights.get<std::string>())
+                                       : "");
     for (const char* label : {"tokens", "context_tokens"}) asked.erase(label);
     apply_settings_of_result(request, asked);
 }
 
-Request request_of_result(const io::ResultHead& head, const std::string& location,
-                          Request request) {
-    const ModeRow& mode = mode_in(head, location);
+Request request_of_result(const io::ResultHead& head, Request request) {
+    const ModeRow& mode = mode_in(head);
     request.settings.mode = mode.mode;
     // Asked before the config, whose members have locations as flags have.
     const bool keeps_tokens = request.keeps_flag("tokens"),
                keeps_context_tokens = request.keeps_flag("context_tokens");
-    request = with_config(std::move(request), *head.config, location);
+    request = with_config(std::move(request), *head.config, head.location);
     if (head.tokens && !keeps_tokens) request.tokens = *head.tokens;
     if (head.context_tokens && !keeps_context_tokens) request.context_tokens = *head.context_tokens;
     return request;
@@ -178,10 +172,10 @@ void take_question(Request& request, Input& input) {
     if (all_operands.is_object()) {
         const bool opens_model = has_norms || has_own_weights || asks_model;
         const std::string model = path.is_string() ? path.get<std::string>() : std::string();
-        const json asked = asked_config(head, file.location, model);
+        const json asked = asked_config(head, model);
         json config = request.locations.empty()      ? *head.config
                       : opens_model || model.empty() ? asked
-                                                     : asked_config(head, file.location, "");
+                                                     : asked_config(head, "");
         config.insert(asked.begin(), asked.end());
         for (const auto& [key, value] : config.items())
             if (!asked.contains(key) && !request.has(key)) followers.push_back(key);
@@ -193,7 +187,7 @@ void take_question(Request& request, Input& input) {
         head.config = std::make_shared<const json>(std::move(config));
         head.tokens.reset();
     }
-    request = request_of_result(head, file.location, std::move(request));
+    request = request_of_result(head, std::move(request));
     for (const std::string& key : followers)
         if (const auto found = request.locations.find(key); found != request.locations.end())
             found->second.follows = true;

@@ -5,7 +5,6 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/args/names.hpp"
-#include "cli/request/request.hpp"
 #include "io/file/path.hpp"
 #include "io/read/result_view.hpp"
 #include "io/text/json_text.hpp"
@@ -201,14 +200,11 @@ io::InputFile IndexedResults::result_of(io::InputFile line) {
         throw Error(ErrorKind::input, line.location,
                     "no file and arrays; expected a line of the index of attn batch --out-dir");
     const std::string path = io::path_beside(line.name, part_name.get<std::string>());
-    auto found = parts_.find(path);
-    if (found == parts_.end()) {
-        constexpr std::size_t most = 64;
-        if (parts_.size() == most) parts_.clear();
-        found =
-            parts_.emplace(path, io::open_input_file(path, nullptr, {.regular_only = true})).first;
-    }
-    const io::InputFile& part = found->second;
+    const std::shared_ptr<const io::InputFile> opened = parts_.get(path, [&] {
+        return std::make_shared<const io::InputFile>(
+            io::open_input_file(path, nullptr, {.regular_only = true}));
+    });
+    const io::InputFile& part = *opened;
     io::InputFile result;
     result.name = part.name;
     result.location = std::move(line.location);

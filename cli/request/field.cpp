@@ -5,7 +5,6 @@
 #include <limits>
 
 #include "cli/args/names.hpp"
-#include "cli/request/request.hpp"
 #include "io/read/json_document.hpp"
 #include "io/read/number_array.hpp"
 #include "io/text/number_text.hpp"

@@ -1,4 +1,3 @@
-#include "cli/request/request.hpp"
 
 #include <algorithm>
 #include <array>

@@ -5,7 +5,6 @@
 
 #include "cli/args/names.hpp"
 #include "cli/request/field.hpp"
-#include "cli/request/request.hpp"
 #include "core/operator/arrays.hpp"
 #include "io/file/path.hpp"
 #include "io/plot/picture.hpp"

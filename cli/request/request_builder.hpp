@@ -4,6 +4,7 @@
 #include <nlohmann/json_fwd.hpp>
 
 #include "cli/request/request.hpp"
+#include "core/base/recent.hpp"
 #include "io/read/input_file.hpp"
 #include "io/read/json_document.hpp"
 
@@ -112,7 +113,8 @@ public:
     io::InputFile result_of(io::InputFile line);
 
 private:
-    std::map<std::string, io::InputFile> parts_;  ///< by path
+    Recent<std::string, std::shared_ptr<const io::InputFile>> parts_{
+        [] { return std::size_t{64}; }};  ///< by path
 };
 
 }  // namespace attn::cli

@@ -4,7 +4,7 @@
 #include <numeric>
 
 #include "core/base/memory.hpp"
-#include "core/base/tensor.hpp"
+#include "core/base/named_array.hpp"
 
 namespace attn {
 
@@ -42,6 +42,12 @@ ShapedArray<T, Shape> picked(const ShapedArray<T, Shape>& all, std::size_t axis,
     auto part = ShapedArray<T, Shape>::from_shape(shape);
     copy_picked(all.data(), {all.shape(), axis}, indices, part.data());
     return part;
+}
+
+inline AnyArray picked(const AnyArray& all, std::size_t axis,
+                       const std::vector<std::size_t>& indices) {
+    return std::visit([&](const auto& values) -> AnyArray { return picked(values, axis, indices); },
+                      all);
 }
 
 /// `count` elements of an axis.

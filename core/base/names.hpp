@@ -21,14 +21,6 @@ constexpr std::string_view name_of(const Names<E, N>& names, E value) {
     return "?";
 }
 
-/// The names of a table's rows, `value` being what each row is for.
-template <class E, class Row, std::size_t N>
-constexpr Names<E, N> names_of_rows(const std::array<Row, N>& rows, E Row::*value) {
-    Names<E, N> names{};
-    for (std::size_t i = 0; i < N; ++i) names[i] = {rows[i].*value, rows[i].name};
-    return names;
-}
-
 /// Whether each row's index in a table is the number of its value.
 template <class E, class Row, std::size_t N>
 constexpr bool are_in_order(const std::array<Row, N>& rows, E Row::*value) {

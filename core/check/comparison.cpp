@@ -1,6 +1,5 @@
 #include "core/check/comparison.hpp"
 
-#include "core/check/error_model.hpp"
 #include "core/check/search.hpp"
 
 namespace attn {

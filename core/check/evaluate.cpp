@@ -1,7 +1,5 @@
 #include "core/check/evaluate.hpp"
 
-#include <utility>
-
 namespace attn {
 
 bool Evaluator::has(ArrayId array) {

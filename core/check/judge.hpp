@@ -3,7 +3,6 @@
 
 #include "core/base/function_ref.hpp"
 #include "core/check/evaluate.hpp"
-#include "core/check/problem.hpp"
 #include "core/check/their_array.hpp"
 
 namespace attn {

@@ -3,7 +3,6 @@
 // different numbers are independent. Equal numbers have equal errors, so that those of keys whose
 // scores are equal to rounding, which are one cell, are also added up with one sign.
 #include <numeric>
-#include <utility>
 
 #include "core/check/evaluate.hpp"
 

@@ -117,8 +117,14 @@ std::vector<Conventions> with_rounded_operands(const Evaluator& evaluator,
     return {std::move(rounded), conventions};
 }
 
-}  // namespace
-
+/// Of a type and conventions for which an array has noise.
+///
+/// With a chance alpha of a false alarm, each element is within h + t sqrt(V - h^2 / 2) + F, where
+/// F is of sums in float32, h is half a unit in the last place and t = sqrt(2 ln(2 N / alpha)) for
+/// N elements; and the root of the mean of e^2 / V is at most sqrt(1 + 2 sqrt(x / M) + 2 x / M) for
+/// all elements and by head, where M is the number of different rows and x = ln(1 / alpha), or
+/// ln(heads / alpha): the tail of chi-squared by Laurent and Massart 2000, "Adaptive estimation of
+/// a quadratic functional by model selection", lemma 1. V is an estimate from above.
 NoiseFit noise_fit(const Evaluator& evaluator, const Conventions& conventions,
                    const GivenArray& given, const Layout& layout, ThreadPool& pool) {
     const Plan& plan = evaluator.problem().plan;
@@ -185,6 +191,8 @@ NoiseFit noise_fit(const Evaluator& evaluator, const Conventions& conventions,
     fit.truth = shown.truth;
     return fit;
 }
+
+}  // namespace
 
 std::optional<NoiseFit> noise_of_question(const Evaluator& evaluator, const GivenArray& given,
                                           const Layout& layout, ThreadPool& pool) {

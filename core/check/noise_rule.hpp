@@ -2,8 +2,6 @@
 #pragma once
 
 #include "core/check/comparison.hpp"
-#include "core/check/evaluate.hpp"
-#include "core/check/their_array.hpp"
 
 namespace attn {
 
@@ -19,17 +17,6 @@ struct NoiseFit {
     std::size_t at = 0;
     double theirs = 0, truth = 0;  ///< there
 };
-
-/// Of a type and conventions for which an array has noise.
-///
-/// With a chance alpha of a false alarm, each element is within h + t sqrt(V - h^2 / 2) + F, where
-/// F is of sums in float32, h is half a unit in the last place and t = sqrt(2 ln(2 N / alpha)) for
-/// N elements; and the root of the mean of e^2 / V is at most sqrt(1 + 2 sqrt(x / M) + 2 x / M) for
-/// all elements and by head, where M is the number of different rows and x = ln(1 / alpha), or
-/// ln(heads / alpha): the tail of chi-squared by Laurent and Massart 2000, "Adaptive estimation of
-/// a quadratic functional by model selection", lemma 1. V is an estimate from above.
-NoiseFit noise_fit(const Evaluator& evaluator, const Conventions& conventions,
-                   const GivenArray& given, const Layout& layout, ThreadPool& pool);
 
 /// Under the question's own conventions, with operands rounded to the type first if that fits
 /// better. Empty: the array has no noise.

@@ -2,7 +2,6 @@
 
 #include <tuple>
 
-#include "core/check/comparison.hpp"
 #include "core/check/noise_rule.hpp"
 
 namespace attn {

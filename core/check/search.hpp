@@ -3,7 +3,6 @@
 #pragma once
 
 #include "core/check/departures.hpp"
-#include "core/check/problem.hpp"
 #include "core/check/their_array.hpp"
 
 namespace attn {

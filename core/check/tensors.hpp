@@ -2,10 +2,7 @@
 // conventions that it depends on.
 #pragma once
 
-#include <map>
-#include <memory>
-#include <mutex>
-
+#include "core/base/recent.hpp"
 #include "core/check/error_model.hpp"
 #include "core/check/problem.hpp"
 
@@ -87,8 +84,7 @@ struct RowRotation {
 /// The numbers of a memo's entry are what it depends on.
 using Key = std::vector<double>;
 
-/// Values by key, each made once, whichever threads ask. If they take more memory than the limit,
-/// those that were not asked for longest are forgotten, and made again when they are.
+/// Values by key, each made once, whichever threads ask, and again if it was forgotten.
 template <class Value>
 class Memo {
 public:
@@ -97,51 +93,13 @@ public:
 
     template <class Make>
     std::shared_ptr<const Value> of(const Key& key, const Make& make) {
-        std::shared_ptr<Entry> entry;
-        {
-            const std::lock_guard lock(mutex_);
-            std::shared_ptr<Entry>& known = entries_[key];
-            if (!known) known = std::make_shared<Entry>();
-            entry = known;
-            entry->last_use = ++uses_;
-        }
-        // Not std::call_once: without memory, glibc ends the program if an exception leaves it.
-        const std::lock_guard lock(entry->making);
-        if (!entry->is_made) {
-            entry->value = make();
-            entry->is_made = true;
-            count(key, entry);
-        }
-        return {entry, &entry->value};
+        return values_.get(key, [&] { return std::make_shared<const Value>(make()); });
     }
 
 private:
-    struct Entry {
-        std::mutex making;
-        bool is_made = false;
-        Value value;
-        std::size_t last_use = 0, bytes = 0;  ///< under the memo's mutex
-    };
-
-    void count(const Key& key, const std::shared_ptr<Entry>& entry) {
-        const std::lock_guard lock(mutex_);
-        const auto found = entries_.find(key);
-        if (found == entries_.end() || found->second != entry) return;
-        entry->bytes = entry->value.bytes();
-        bytes_ += entry->bytes;
-        while (bytes_ > byte_limit && entries_.size() > 1) {
-            const auto oldest = std::min_element(entries_.begin(), entries_.end(),
-                                                 [](const auto& a, const auto& b) {
-                                                     return a.second->last_use < b.second->last_use;
-                                                 });
-            bytes_ -= oldest->second->bytes;
-            entries_.erase(oldest);
-        }
-    }
-
-    std::mutex mutex_;
-    std::map<Key, std::shared_ptr<Entry>> entries_;
-    std::size_t bytes_ = 0, uses_ = 0;
+    using Kept = std::shared_ptr<const Value>;
+    Recent<Key, Kept> values_{[] { return byte_limit; },
+                              [](const Kept& value) { return value->bytes(); }};
 };
 
 /// Prepares what candidates have in common and keeps it, with errors: projected tensors, rotated

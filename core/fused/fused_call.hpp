@@ -6,7 +6,6 @@
 
 #include "core/fused/attend_fused.hpp"
 #include "core/fused/tile_dropout.hpp"
-#include "core/fused/tile_plan.hpp"
 #include "core/operator/merge.hpp"
 
 namespace attn {

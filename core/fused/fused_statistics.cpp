@@ -1,7 +1,5 @@
-#include "core/fused/attend_fused.hpp"
 
 #include <algorithm>
-#include <cstdlib>
 
 #include "core/fused/fused_call.hpp"
 #include "core/kernels/dispatch.hpp"

@@ -1,7 +1,6 @@
 // The online softmax over blocks of keys: shifts and sums of a tile's lanes.
 #pragma once
 
-#include "core/kernels/math.hpp"
 #include "core/kernels/score_steps.hpp"
 
 namespace attn::kernels {

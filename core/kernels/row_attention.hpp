@@ -6,11 +6,9 @@
 // plain_row.hpp.
 #pragma once
 
-#include "core/kernels/math.hpp"
 #include "core/kernels/online_softmax.hpp"
 #include "core/kernels/plain_row.hpp"
 #include "core/kernels/product.hpp"
-#include "core/kernels/score_steps.hpp"
 
 namespace attn::kernels {
 namespace {

@@ -12,12 +12,7 @@
 #pragma once
 
 #include "core/kernels/fetch_ahead.hpp"
-#include "core/kernels/math.hpp"
-#include "core/kernels/online_softmax.hpp"
-#include "core/kernels/plain_row.hpp"
-#include "core/kernels/product.hpp"
 #include "core/kernels/row_attention.hpp"
-#include "core/kernels/score_steps.hpp"
 #include "core/kernels/tile_blocks.hpp"
 
 namespace attn::kernels {

@@ -2,7 +2,6 @@
 // together, block by block.
 #pragma once
 
-#include "core/kernels/kernel.hpp"
 #include "core/kernels/product.hpp"
 #include "core/kernels/score_steps.hpp"
 

@@ -7,9 +7,7 @@
 #pragma once
 
 #include "core/kernels/fetch_ahead.hpp"
-#include "core/kernels/math.hpp"
 #include "core/kernels/plain_row.hpp"
-#include "core/kernels/product.hpp"
 #include "core/kernels/tile_blocks.hpp"
 
 namespace attn::kernels {

@@ -2,8 +2,6 @@
 // plan, so that a model can use one plan per block.
 #include "core/layer/layer.hpp"
 
-#include <array>
-
 #include "core/layer/embedding.hpp"
 #include "core/layer/mask_rows.hpp"
 #include "core/layer/stages.hpp"

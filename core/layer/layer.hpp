@@ -4,7 +4,6 @@
 #include "core/base/thread_pool.hpp"
 #include "core/layer/operands.hpp"
 #include "core/layer/result.hpp"
-#include "core/layer/weights.hpp"
 #include "core/operator/attention.hpp"
 #include "core/operator/mask.hpp"
 #include "core/plan/plan.hpp"

@@ -3,13 +3,10 @@
 
 #include <array>
 #include <cstdint>
-#include <optional>
-#include <vector>
 
 #include "core/base/function_ref.hpp"
 #include "core/base/real_array.hpp"
 #include "core/base/tensor.hpp"
-#include "core/layer/norm.hpp"
 #include "core/layer/weights.hpp"
 
 namespace attn {

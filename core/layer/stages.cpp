@@ -1,7 +1,5 @@
 #include "core/layer/stages.hpp"
 
-#include <array>
-
 #include "core/base/torch_math.hpp"
 #include "core/operator/rope.hpp"
 #include "core/plan/backend.hpp"

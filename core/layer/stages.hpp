@@ -5,11 +5,8 @@
 #include <utility>
 
 #include "core/base/layout.hpp"
-#include "core/base/tensor.hpp"
 #include "core/base/thread_pool.hpp"
-#include "core/layer/norm.hpp"
 #include "core/layer/operands.hpp"
-#include "core/layer/weights.hpp"
 #include "core/operator/attention.hpp"
 #include "core/operator/recorder.hpp"
 #include "core/plan/plan.hpp"

@@ -3,10 +3,8 @@
 
 #include <span>
 #include <string_view>
-#include <variant>
 
 #include "core/model/attention_part.hpp"
-#include "core/model/parameter.hpp"
 
 namespace attn {
 

@@ -1,5 +1,4 @@
 #include <cmath>
-#include <iterator>
 #include <numbers>
 
 #include "core/base/error.hpp"

@@ -1,7 +1,6 @@
 // A whole model: the embedding, the blocks, the final norm and the head.
 #pragma once
 
-#include "core/model/block.hpp"
 #include "core/model/run_block.hpp"
 #include "core/model/stages.hpp"
 

@@ -2,7 +2,6 @@
 
 #include "core/base/error.hpp"
 #include "core/model/model.hpp"
-#include "core/model/stages.hpp"
 
 namespace attn {
 

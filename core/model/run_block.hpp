@@ -6,7 +6,6 @@
 
 #include "core/model/block.hpp"
 #include "core/model/products.hpp"
-#include "core/model/states.hpp"
 #include "core/operator/mask.hpp"
 #include "core/plan/plan.hpp"
 

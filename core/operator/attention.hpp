@@ -1,7 +1,6 @@
 // The attention operator on queries, keys and values that are split into heads.
 #pragma once
 
-#include "core/operator/choices.hpp"
 #include "core/operator/dropout.hpp"
 #include "core/operator/mask.hpp"
 #include "core/operator/recorder.hpp"

@@ -1,7 +1,5 @@
 #include "core/operator/dropout.hpp"
 
-#include <algorithm>
-
 namespace attn {
 
 template <class T>

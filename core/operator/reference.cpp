@@ -7,10 +7,8 @@
 #include <xtensor/xnoalias.hpp>
 
 #include "core/base/torch_math.hpp"
-#include "core/operator/attention.hpp"
 #include "core/operator/merge.hpp"
 #include "core/operator/row_statistics.hpp"
-#include "core/operator/score_steps.hpp"
 
 namespace attn {
 namespace {

@@ -5,7 +5,6 @@
 
 #include "core/base/memory.hpp"
 #include "core/operator/attention.hpp"
-#include "core/operator/recorder.hpp"
 
 namespace attn {
 

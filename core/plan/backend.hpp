@@ -2,8 +2,6 @@
 // plan.
 #pragma once
 
-#include <span>
-
 #include "core/base/thread_pool.hpp"
 #include "core/kernels/kernel.hpp"
 #include "core/operator/attention.hpp"

@@ -2,10 +2,6 @@
 // before its input exists.
 #pragma once
 
-#include <algorithm>
-#include <array>
-#include <optional>
-
 #include "core/plan/operand_table.hpp"
 
 namespace attn {

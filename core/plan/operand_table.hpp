@@ -2,11 +2,7 @@
 #pragma once
 
 #include <algorithm>
-#include <array>
-#include <cstddef>
 #include <span>
-#include <string_view>
-#include <vector>
 
 #include "core/plan/settings.hpp"
 

@@ -1,12 +1,9 @@
 // One plan for one question: every size and every choice, resolved before a number is computed.
 #pragma once
 
-#include <algorithm>
-
 #include "core/operator/arrays.hpp"
 #include "core/operator/rope.hpp"
 #include "core/plan/operand_shapes.hpp"
-#include "core/plan/settings.hpp"
 
 namespace attn {
 

@@ -1,7 +1,6 @@
 #include "core/scan/head_statistics.hpp"
 
 #include <cmath>
-#include <iterator>
 #include <unordered_map>
 
 #include "core/base/error.hpp"

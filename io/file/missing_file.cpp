@@ -1,4 +1,3 @@
-#include "io/file/access.hpp"
 
 #include <algorithm>
 #include <filesystem>

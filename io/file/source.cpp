@@ -11,7 +11,6 @@
 #include <new>
 #include <utility>
 
-#include "io/file/access.hpp"
 #include "io/text/utf8.hpp"
 
 namespace attn::io {
@@ -76,6 +75,24 @@ constexpr int wait_later = O_NONBLOCK;
 constexpr int wait_later = 0;
 #endif
 
+/// What check_text() refuses; empty if there is nothing.
+std::string fault_of_text(std::string_view text, std::size_t from) {
+    if (std::memchr(text.data() + from, '\0', text.size() - from) != nullptr) {
+        const std::string encoding = encoding_of(text);
+        if (encoding.empty()) return "holds a zero byte; expected text (json, ndjson or csv)";
+        return "is " + encoding + "; expected UTF-8 text, as iconv -f " + encoding +
+               " -t UTF-8 writes it";
+    }
+    // Every word of twice the size fills a piece.
+    for (std::size_t at = from / text_piece * text_piece; at + text_piece <= text.size();
+         at += text_piece)
+        if (text.substr(at, text_piece).find_first_of(" \t\r\n,;|:[]{}\"") ==
+            std::string_view::npos)
+            return "a word or number of more than 1 MiB; expected blanks, commas or line breaks "
+                   "between shorter ones";
+    return "";
+}
+
 }  // namespace
 
 std::string_view without_byte_order_mark(std::string_view text) {
@@ -92,23 +109,6 @@ std::string Source::location(std::size_t offset) const {
                             return (static_cast<unsigned char>(c) & 0xc0) != 0x80;
                         });
     return line_location(name, line) + ":" + std::to_string(column);
-}
-
-std::string fault_of_text(std::string_view text, std::size_t from) {
-    if (std::memchr(text.data() + from, '\0', text.size() - from) != nullptr) {
-        const std::string encoding = encoding_of(text);
-        if (encoding.empty()) return "holds a zero byte; expected text (json, ndjson or csv)";
-        return "is " + encoding + "; expected UTF-8 text, as iconv -f " + encoding +
-               " -t UTF-8 writes it";
-    }
-    // Every word of twice the size fills a piece.
-    for (std::size_t at = from / text_piece * text_piece; at + text_piece <= text.size();
-         at += text_piece)
-        if (text.substr(at, text_piece).find_first_of(" \t\r\n,;|:[]{}\"") ==
-            std::string_view::npos)
-            return "a word or number of more than 1 MiB; expected blanks, commas or line breaks "
-                   "between shorter ones";
-    return "";
 }
 
 void check_text(const std::string& name, std::string_view text, std::size_t from) {

@@ -4,7 +4,6 @@
 #include <limits>
 
 #include "io/file/bytes.hpp"
-#include "io/file/inflater.hpp"
 
 namespace attn::io {
 
@@ -24,11 +23,8 @@ inline constexpr std::size_t text_piece = std::size_t{1} << 20;
 /// The text of a file, or of its first line, without a byte-order mark.
 std::string_view without_byte_order_mark(std::string_view text);
 
-/// Evidence in the bytes so far that this is not text: a zero byte, or a word or number of more
-/// than 1 MiB; empty if none. `text` was checked up to `from`.
-std::string fault_of_text(std::string_view text, std::size_t from);
-
-/// Errors: kind input if there is such a fault.
+/// Errors: kind input for evidence in the bytes so far that this is not text: a zero byte, or a
+/// word or number of more than 1 MiB. `text` was checked up to `from`.
 void check_text(const std::string& name, std::string_view text, std::size_t from);
 
 /// Reads a whole file; "-" is standard input. Errors: kind io if it cannot be read; kind input if

@@ -11,7 +11,6 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "io/file/access.hpp"
 #include "io/file/output.hpp"
 #include "io/file/path.hpp"
 

@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "io/file/bytes.hpp"
-#include "io/file/inflater.hpp"
 #include "io/file/output.hpp"
 
 namespace attn::io {

@@ -22,8 +22,6 @@
 
 #include <nlohmann/json.hpp>
 
-#include "io/plot/colors.hpp"
-#include "io/plot/heat_map.hpp"
 #include "io/text/json_text.hpp"
 #include "io/text/number_text.hpp"
 #include "io/text/text.hpp"

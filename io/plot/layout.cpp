@@ -3,7 +3,6 @@
 #include <cmath>
 
 #include "io/plot/picture.hpp"
-#include "io/plot/text_line.hpp"
 #include "io/text/text.hpp"
 #include "io/write/row_text.hpp"
 

@@ -5,7 +5,6 @@
 #include <array>
 
 #include "io/file/output.hpp"
-#include "io/plot/colors.hpp"
 #include "io/plot/heat_map.hpp"
 #include "io/plot/text_line.hpp"
 

@@ -11,7 +11,6 @@
 #include <zlib.h>
 
 #include "core/base/error.hpp"
-#include "io/plot/text_line.hpp"
 
 namespace attn::io {
 namespace {

@@ -6,8 +6,6 @@
 #include <cmath>
 #include <utility>
 
-#include "io/plot/heat_map.hpp"
-#include "io/plot/text_line.hpp"
 #include "io/text/text.hpp"
 
 namespace attn::io {

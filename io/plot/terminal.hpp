@@ -5,7 +5,6 @@
 
 #include "core/base/function_ref.hpp"
 #include "io/file/output.hpp"
-#include "io/plot/colors.hpp"
 #include "io/plot/heat_map.hpp"
 
 namespace attn::io {

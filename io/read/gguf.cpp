@@ -6,7 +6,6 @@
 #include "core/base/error.hpp"
 #include "io/file/path.hpp"
 #include "io/file/source.hpp"
-#include "io/read/array_file.hpp"
 #include "io/read/gguf_header.hpp"
 
 namespace attn::io {

@@ -4,7 +4,6 @@
 #include <nlohmann/json.hpp>
 
 #include "io/read/array_file.hpp"
-#include "io/read/element_type.hpp"
 
 namespace attn::io {
 

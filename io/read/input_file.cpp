@@ -74,6 +74,22 @@ bool is_step(const std::string& name) {
 
 }  // namespace
 
+FileArray array_in(const InputFile& file, const std::string& name) {
+    if (file.arrays) return {file.arrays->find(name)};
+    const JsonMember* const found = file.holds_object() ? file.document->find(name) : nullptr;
+    return found == nullptr ? FileArray() : FileArray{nullptr, &*file.document, *found};
+}
+
+NumberArray FileArray::read_numbers(const ArrayRules& rules, ThreadPool* workers) const {
+    return stored != nullptr ? io::read_numbers(*stored, rules, workers)
+                             : document->read_array(member, rules, workers);
+}
+
+RealArray FileArray::read_reals(const ArrayRules& rules, ThreadPool* workers) const {
+    return stored != nullptr ? io::read_reals(*stored, rules, workers)
+                             : as_reals(read_numbers(rules, workers).values, rules.dtype);
+}
+
 InputFile open_input_file(const std::string& path, const InputFormat* format,
                           const Access& access) {
     const DataPath parts = split_data_path(path);

@@ -35,6 +35,22 @@ struct InputFile {
     bool holds_object() const { return document != nullptr && !document->is_array(); }
 };
 
+/// An array of a file, not read yet: one of a binary file, or a member of a JSON object. It lasts
+/// as long as the file.
+struct FileArray {
+    const StoredArray* stored = nullptr;
+    const JsonDocument* document = nullptr;  ///< of the member
+    JsonMember member = {};
+
+    explicit operator bool() const { return stored != nullptr || document != nullptr; }
+    NumberArray read_numbers(const ArrayRules& rules, ThreadPool* workers) const;
+    /// In the rules' dtype.
+    RealArray read_reals(const ArrayRules& rules, ThreadPool* workers) const;
+};
+
+/// The array of this name, or the member, which may be none; false if there is neither.
+FileArray array_in(const InputFile& file, const std::string& name);
+
 /// Opens a file without reading its arrays. Without `format`, the suffix determines the format,
 /// else the first bytes. Errors: kind io if it cannot be read; kind input if it violates its
 /// format.

@@ -3,9 +3,7 @@
 
 #include <array>
 
-#include "io/read/array_file.hpp"
 #include "io/read/input_file.hpp"
-#include "io/read/number_array.hpp"
 
 namespace attn::io {
 

@@ -1,4 +1,3 @@
-#include "io/read/json_document.hpp"
 
 #include <algorithm>
 #include <limits>

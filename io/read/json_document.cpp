@@ -37,6 +37,34 @@ bool is_short_whole(std::string_view text) {
            std::ranges::all_of(text, is_digit);
 }
 
+/// The contents of a JSON string without escapes of surrogates; nothing for any other text.
+std::optional<std::string> simple_string(std::string_view text) {
+    if (text.size() < 2 || text.front() != '"' || text.back() != '"') return std::nullopt;
+    text = text.substr(1, text.size() - 2);
+    std::string contents;
+    for (;;) {
+        const auto special = std::ranges::find_if(text, [](char c) {
+            return static_cast<unsigned char>(c) < 0x20 || c == '"' || c == '\\';
+        });
+        contents.append(text.begin(), special);
+        text.remove_prefix(static_cast<std::size_t>(special - text.begin()));
+        if (text.empty()) return contents;
+        if (text[0] != '\\') return std::nullopt;
+        constexpr std::string_view names = "\"\\/bfnrt", characters = "\"\\/\b\f\n\r\t";
+        const std::size_t name = text.size() == 1 ? names.npos : names.find(text[1]);
+        if (name != names.npos) {
+            contents += characters[name];
+            text.remove_prefix(2);
+            continue;
+        }
+        const bool is_code = text.size() >= 6 && text[1] == 'u';
+        const auto code = is_code ? code_of(text.substr(2, 4)) : std::nullopt;
+        if (!code || (*code >= 0xd800 && *code < 0xe000)) return std::nullopt;
+        append_utf8(contents, *code);
+        text.remove_prefix(6);
+    }
+}
+
 /// The most common values of requests: strings with simple escapes, short integers, true, false.
 std::optional<nlohmann::json> plain_value(std::string_view text) {
     if (auto string = simple_string(text)) return std::move(*string);
@@ -68,33 +96,6 @@ std::string with_quoted_infinities(std::string_view text) {
 }
 
 }  // namespace
-
-std::optional<std::string> simple_string(std::string_view text) {
-    if (text.size() < 2 || text.front() != '"' || text.back() != '"') return std::nullopt;
-    text = text.substr(1, text.size() - 2);
-    std::string contents;
-    for (;;) {
-        const auto special = std::ranges::find_if(text, [](char c) {
-            return static_cast<unsigned char>(c) < 0x20 || c == '"' || c == '\\';
-        });
-        contents.append(text.begin(), special);
-        text.remove_prefix(static_cast<std::size_t>(special - text.begin()));
-        if (text.empty()) return contents;
-        if (text[0] != '\\') return std::nullopt;
-        constexpr std::string_view names = "\"\\/bfnrt", characters = "\"\\/\b\f\n\r\t";
-        const std::size_t name = text.size() == 1 ? names.npos : names.find(text[1]);
-        if (name != names.npos) {
-            contents += characters[name];
-            text.remove_prefix(2);
-            continue;
-        }
-        const bool is_code = text.size() >= 6 && text[1] == 'u';
-        const auto code = is_code ? code_of(text.substr(2, 4)) : std::nullopt;
-        if (!code || (*code >= 0xd800 && *code < 0xe000)) return std::nullopt;
-        append_utf8(contents, *code);
-        text.remove_prefix(6);
-    }
-}
 
 bool has_too_many_values(std::string_view json) {
     return json.size() > max_json_values && json.front() != '"' &&

@@ -85,9 +85,6 @@ inline constexpr std::string_view passed_on_key = "meta";
 /// Whether a value is a list or object with more commas than that. Arrays of numbers may have them.
 bool has_too_many_values(std::string_view json);
 
-/// The contents of a JSON string without escapes of surrogates; nothing for any other text.
-std::optional<std::string> simple_string(std::string_view text);
-
 /// Text that attn itself wrote, or that is part of the program. For nlohmann's json and
 /// ordered_json; no other file compiles their parsers. Errors: nlohmann's.
 template <class Json = nlohmann::json>

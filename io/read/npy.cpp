@@ -4,7 +4,6 @@
 #include <nlohmann/json.hpp>
 
 #include "io/read/input_formats.hpp"
-#include "io/read/json_document.hpp"
 #include "io/text/number_text.hpp"
 
 namespace attn::io {

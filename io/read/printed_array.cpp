@@ -4,7 +4,6 @@
 #include <cmath>
 #include <utility>
 
-#include "io/read/number_array.hpp"
 #include "io/text/number_text.hpp"
 
 namespace attn::io {

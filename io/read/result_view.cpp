@@ -96,7 +96,8 @@ json member(const json& object, const std::string& key) {
 }
 
 ResultHead::ResultHead(const InputFile& file)
-    : tokens(labels_in(file, "tokens")), context_tokens(labels_in(file, "context_tokens")),
+    : location(file.location), tokens(labels_in(file, "tokens")),
+      context_tokens(labels_in(file, "context_tokens")),
       decoder_tokens(labels_in(file, "decoder_tokens")), config(shared_member(file, "config")),
       asked(shared_member(file, "asked")), shapes(shared_member(file, "shapes")),
       layout(shared_member(file, "layout")), layers(shared_member(file, "layers")),
@@ -202,24 +203,27 @@ void ResultView::find_arrays() {
     if (stored != nullptr) {
         for (const StoredArray& array : stored->arrays) {
             const std::optional<NumberType> own = computed_type_of(array);
-            ArrayView view{array.name, own ? own : dtype_, &array};
+            ArrayView view{array.name, own ? own : dtype_, {&array}};
             view.type = precision_of(array);
             if (!head_.layer_numbers.empty()) view.of_layer = split_layer_name(array.name);
             add_array(std::move(view));
         }
         return add_generated();
     }
-    for (const JsonMember& member : file_.document->members()) {
+    const JsonDocument& document = *file_.document;
+    for (const JsonMember& member : document.members()) {
         const bool is_array = !is_label_key(member.key) && member.key != passed_on_key &&
-                              member.key != layer_numbers_key &&
-                              file_.document->holds_array(member);
+                              member.key != layer_numbers_key && document.holds_array(member);
         std::vector<LayerMember> entries;
-        if (is_array) entries = layers_in(*file_.document, member, head_.layer_numbers);
+        if (is_array) entries = layers_in(document, member, head_.layer_numbers);
         for (LayerMember& entry : entries)
-            add_array({layer_name(member.key, entry.layer), dtype_, nullptr, std::move(entry.value),
-                       LayerArray{member.key, entry.layer}, entry.is_absent});
+            add_array({layer_name(member.key, entry.layer),
+                       dtype_,
+                       {nullptr, &document, std::move(entry.value)},
+                       LayerArray{member.key, entry.layer},
+                       entry.is_absent});
         if (is_array && entries.empty())
-            add_array({member.key, dtype_, nullptr, member});
+            add_array({member.key, dtype_, {nullptr, &document, member}});
         else if (find_array(member.key) && head_.has_layout())
             throw Error(ErrorKind::input, file_.location, member.key,
                         " is not an array; expected the array of a result");
@@ -282,8 +286,7 @@ NumberArray ResultView::read_by(const ArrayView& array, const ArrayRules& rules,
         head.integers = true;
         return head;
     }
-    if (array.stored != nullptr) return read_numbers(*array.stored, rules, &workers);
-    if (array.member) return file_.document->read_array(*array.member, rules, &workers);
+    if (array.in_file) return array.in_file.read_numbers(rules, &workers);
     return read_one_array(file_, rules, &workers, style, labels);
 }
 

@@ -6,7 +6,6 @@
 #include <array>
 
 #include "io/read/input_file.hpp"
-#include "io/read/json_document.hpp"
 
 namespace attn::io {
 
@@ -72,6 +71,7 @@ nlohmann::json member(const nlohmann::json& object, const std::string& key);
 
 /// What a file states besides its arrays, if it is a result of attn. Any part may be missing.
 struct ResultHead {
+    std::string location;  ///< of the file, in errors
     std::string mode;
     std::string id;  ///< as pictures show it: a number is "id 7"
     std::optional<std::vector<std::string>> tokens, context_tokens, decoder_tokens;
@@ -108,9 +108,8 @@ struct ArrayView {
     std::string name;  ///< "array" if the file does not name it
     std::optional<NumberType> dtype =
         {};  ///< that of its numbers, if the file or its config has one
-    const StoredArray* stored = nullptr;  ///< of a binary file
-    /// Of a JSON object, or an entry of a list of layers; neither: the only array of the file.
-    std::optional<JsonMember> member = {};
+    /// Or an entry of a list of layers; neither: the only array of the file.
+    FileArray in_file = {};
     /// Of a model's result: the layer and the array's name without its number.
     std::optional<LayerArray> of_layer = {};
     bool is_absent = false;                            ///< null: the layer has no such array

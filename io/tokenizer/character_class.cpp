@@ -1,4 +1,3 @@
-#include "io/tokenizer/pattern.hpp"
 
 #include <algorithm>
 #include <cstdio>

@@ -2,8 +2,6 @@
 #pragma once
 
 #include "io/tokenizer/pattern.hpp"
-#include "io/tokenizer/setting.hpp"
-#include "io/tokenizer/tokenizer_parts.hpp"
 
 namespace attn::io {
 

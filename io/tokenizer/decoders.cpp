@@ -1,4 +1,3 @@
-#include "io/tokenizer/tokenizer_parts.hpp"
 
 #include <algorithm>
 

@@ -5,7 +5,6 @@
 
 #include "io/file/source.hpp"
 #include "io/tokenizer/characters.hpp"
-#include "io/tokenizer/tokenizer_parts.hpp"
 
 namespace attn::io {
 namespace {

@@ -1,9 +1,7 @@
-#include "io/tokenizer/tokenizer_parts.hpp"
 
 #include <algorithm>
 
 #include "io/tokenizer/characters.hpp"
-#include "io/tokenizer/pattern.hpp"
 
 namespace attn::io {
 namespace {

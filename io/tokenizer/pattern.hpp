@@ -2,7 +2,6 @@
 #pragma once
 
 #include "io/text/utf8.hpp"
-#include "io/tokenizer/setting.hpp"
 #include "io/tokenizer/tokenizer_parts.hpp"
 
 namespace attn::io {

@@ -1,7 +1,5 @@
-#include "io/tokenizer/tokenizer_parts.hpp"
 
 #include "io/tokenizer/characters.hpp"
-#include "io/tokenizer/pattern.hpp"
 
 namespace attn::io {
 namespace {

@@ -7,7 +7,6 @@
 #include "io/read/gguf_header.hpp"
 #include "io/read/input_formats.hpp"
 #include "io/tokenizer/characters.hpp"
-#include "io/tokenizer/tokenizer_parts.hpp"
 
 namespace attn::io {
 namespace {

@@ -1,10 +1,8 @@
 // Converts texts to token ids and back, like Hugging Face's library tokenizers.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <span>
 #include <string>
 #include <string_view>

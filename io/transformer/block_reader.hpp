@@ -3,8 +3,6 @@
 
 #include <cstdint>
 
-#include "io/transformer/family_row.hpp"
-#include "io/transformer/model_config.hpp"
 #include "io/transformer/tensor_set.hpp"
 
 namespace attn {

@@ -5,9 +5,6 @@
 #include "io/model/find_layer.hpp"
 #include "io/model/loaded_models.hpp"
 #include "io/transformer/block_reader.hpp"
-#include "io/transformer/family_row.hpp"
-#include "io/transformer/model_config.hpp"
-#include "io/transformer/tensor_set.hpp"
 
 namespace attn::io {
 

@@ -4,7 +4,6 @@
 #include <unordered_set>
 
 #include "io/model/families.hpp"
-#include "io/transformer/tensor_set.hpp"
 
 namespace attn::io {
 namespace {

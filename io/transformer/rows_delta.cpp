@@ -3,7 +3,6 @@
 #include <cmath>
 #include <utility>
 
-#include "io/transformer/model_config.hpp"
 #include "io/transformer/shared_rows.hpp"
 
 namespace attn::io::rows_delta {

@@ -8,7 +8,6 @@
 
 #include "core/model/attention_part.hpp"
 #include "io/text/text.hpp"
-#include "io/transformer/model_config.hpp"
 #include "io/transformer/shared_rows.hpp"
 
 namespace attn::io::rows_encoder {

@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "core/model/attention_part.hpp"
-#include "io/transformer/model_config.hpp"
 #include "io/transformer/shared_rows.hpp"
 
 namespace attn::io::rows_encoder_decoder {

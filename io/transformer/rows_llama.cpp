@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "io/transformer/model_config.hpp"
 #include "io/transformer/shared_rows.hpp"
 
 namespace attn::io::rows_llama {

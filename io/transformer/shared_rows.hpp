@@ -5,8 +5,6 @@
 
 #include "core/model/products.hpp"
 #include "core/model/stages.hpp"
-#include "io/transformer/block_reader.hpp"
-#include "io/transformer/family_row.hpp"
 #include "io/transformer/model.hpp"
 
 namespace attn::io {

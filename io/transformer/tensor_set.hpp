@@ -3,7 +3,6 @@
 
 #include <map>
 #include <memory>
-#include <mutex>
 
 #include "core/model/parameter.hpp"
 #include "io/read/array_file.hpp"

@@ -2,7 +2,6 @@
 // formats.
 #pragma once
 
-#include <array>
 #include <bit>
 #include <cstddef>
 #include <cstdint>

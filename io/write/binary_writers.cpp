@@ -7,7 +7,6 @@
 #include "io/read/array_file.hpp"
 #include "io/read/input_formats.hpp"
 #include "io/text/json_text.hpp"
-#include "io/write/array_bytes.hpp"
 #include "io/write/output_formats.hpp"
 
 namespace attn::io {

@@ -9,7 +9,6 @@
 #include "io/text/json_text.hpp"
 #include "io/text/number_text.hpp"
 #include "io/text/text.hpp"
-#include "io/write/array_bytes.hpp"
 #include "io/write/output_formats.hpp"
 #include "io/write/row_text.hpp"
 

@@ -4,7 +4,6 @@
 
 #include <initializer_list>
 
-#include "io/write/array_bytes.hpp"
 #include "io/write/report.hpp"
 
 namespace attn::io {

@@ -32,7 +32,7 @@ bool wait_for(const std::atomic<bool>& flag) {
 }
 
 TEST_CASE("model files: the values used last are kept, up to a total size") {
-    io::Recent<Sized> recent(ten, size_of);
+    Recent<std::string, Sized> recent(ten, size_of);
     int made = 0;
     const auto get = [&](const std::string& key, std::size_t size) {
         return recent.get(key, [&] { return Sized{++made, size}; }).number;
@@ -49,7 +49,7 @@ TEST_CASE("model files: the values used last are kept, up to a total size") {
 }
 
 TEST_CASE("model files: what cannot be made is not kept, and is tried again") {
-    io::Recent<Sized> recent(ten, size_of);
+    Recent<std::string, Sized> recent(ten, size_of);
     const auto fail = []() -> Sized { throw Error(ErrorKind::io, "a", "no"); };
     CHECK_THROWS_AS(recent.get("a", fail), Error);
     CHECK_THROWS_AS(recent.get("a", fail), Error);
@@ -58,7 +58,7 @@ TEST_CASE("model files: what cannot be made is not kept, and is tried again") {
 }
 
 TEST_CASE("model files: a value that takes long stops nobody who wants another") {
-    io::Recent<Sized> recent(ten, size_of);
+    Recent<std::string, Sized> recent(ten, size_of);
     std::atomic<bool> has_begun = false, other_is_there = false;
     bool other_came = false;
     std::thread slow([&] {
@@ -79,7 +79,7 @@ TEST_CASE("model files: a value that takes long stops nobody who wants another")
 TEST_CASE(
     "model files: who wants the same value waits for it, and tries by itself after an error") {
     for (const bool fails : {false, true}) {
-        io::Recent<Sized> recent(ten, size_of);
+        Recent<std::string, Sized> recent(ten, size_of);
         std::atomic<bool> has_begun = false, second_wants = false;
         std::atomic<int> made = 0;
         std::thread first([&] {
