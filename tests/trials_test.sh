@@ -1,6 +1,6 @@
 #!/bin/sh
 # The patches of tests/trials add what CONTRIBUTING describes, in as few sources of core, io and cli as each
-# says in its first lines. They have no words (the manual, the schema, lists in messages), which change often.
+# says in its first lines. They omit the manual, the schema and lists in messages, which change often.
 # Usage: trials_test.sh          applies them to a copy of the sources
 #        trials_test.sh FOLDER   also builds the copy, in this folder, which is kept, and asks the program
 # shellcheck disable=SC2086  # modes and layers are lists of words
@@ -10,7 +10,8 @@ if [ $# -eq 0 ]; then
     folder=$(mktemp -d)
     trap 'rm -rf "$folder"' EXIT
 else
-    folder=$1
+    mkdir -p "$1"
+    folder=$(cd "$1" && pwd)
 fi
 copy=$folder/trials
 rm -rf "$copy"
@@ -31,7 +32,7 @@ for patch in "$root"/tests/trials/*.patch; do
     most=$(sed -n 's/^Files: at most //p' "$patch")
     [ "$files" -le "$most" ] || expect "$patch" "$files files" "at most $most"
     # Not as a part of the checkout that the folder may lie in.
-    GIT_CEILING_DIRECTORIES=$(cd "$folder" && pwd) git -C "$copy" apply -C1 "$patch"
+    GIT_CEILING_DIRECTORIES=$folder git -C "$copy" apply -C1 "$patch"
 done
 grep -q key_bias "$copy/core/plan/operand_table.hpp"
 [ $# -ne 0 ] || exit $failed

@@ -1,3 +1,4 @@
+#include "cli/args/args.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -113,6 +114,7 @@ private:
             whole.find("schema") != nullptr && config != nullptr && whole.holds_object(*config);
         if (!is_result) return read_members(source, whole);
         const io::JsonDocument settings(source, *config);
+        is_result_ = true;
         read_members(source, settings);
         take_result(std::move(file));
     }
@@ -135,6 +137,7 @@ private:
         const json config = io::head_member(file, "config");
         if (!config.is_object()) fail_without_flags(path_);
         set_kind(config.contains("mode"));
+        is_result_ = true;
         for (const auto& [key, value] : config.items()) take(key, value, path_ + ": config");
         take_result(std::move(opened));
     }
@@ -259,7 +262,9 @@ private:
             std::ranges::replace(*text, ',', ':');
         if (!text) refuse("no value of a flag; expected a number, a string or a list of them");
         const bool is_path = is_operand || (is_request_ && names_file(*option) && value != "none");
-        if (is_path && value.is_string() && is_file_name(*option, *text) && path_ != "<stdin>")
+        // Those of a result are relative to where its command ran.
+        const bool is_beside = !is_result_ && path_ != "<stdin>";
+        if (is_beside && is_path && value.is_string() && is_file_name(*option, *text))
             text = io::path_beside(path_, *text);
         given_.push_back({option, is_switch ? "" : *text, origin_, location + ": " + key});
     }
@@ -338,6 +343,7 @@ private:
     const CommandRow& command_;
     bool is_mode_config_ = false;  // may have a mode and an id, as the config of a result
     bool is_request_ = false;
+    bool is_result_ = false;
     std::vector<FlagValue> given_;
 };
 

@@ -131,7 +131,7 @@ void require_near(const NamedArray& stored, const NamedArray& computed, double d
 }
 
 /// The reference on scores after the masks, as far as they are stored: the rules that mask keys,
-/// and the steps of the softmax. `zeros` is (batch, heads, 1, kv_len).
+/// and the steps of the softmax. `zeros`, (batch, heads, 1, kv_len), is set to 0 and moved from.
 template <class T>
 std::vector<NamedArray> steps_of(const Plan& plan, const NamedArray* scores, Array<T>& zeros) {
     AttentionCall<T> call;
@@ -289,7 +289,10 @@ void plan_result(StoredResult& stored, const Request& flags) {
 
 StoredResult::StoredResult(io::InputFile file, const Request& flags)
     : view(std::move(file), io::ResultView::Scope::whole) {
-    view.head().layer_numbers.empty() ? plan_result(*this, flags) : plan_layer(*this, flags);
+    if (view.head().layer_numbers.empty())
+        plan_result(*this, flags);
+    else
+        plan_layer(*this, flags);
     request.settings.token = flags.settings.token;
 }
 

@@ -87,8 +87,8 @@ OpenQuestion open_question(const Args& args, const Runtime& runtime) {
     return open;
 }
 
-/// Each rank opens the files for itself: they may be others on another machine, or change
-/// meanwhile. Ranks with other sizes would wait for each other for ever. Errors: kind shape.
+/// Each rank opens the files itself: they may differ between machines, or change in the meantime.
+/// Ranks with different sizes would wait for each other forever. Errors: kind shape.
 void require_same_shapes(const OperandShapes& operands, const Communicator& world) {
     for (const OperandRow& row : operand_rows) {
         const std::string own = shape_text(operands[row]), first = world.from_first(own);

@@ -38,7 +38,7 @@ void add_array(Digest& digest, const Numbers& array) {
     digest.add(bytes_of_elements(array.data(), array.size()));
 }
 
-/// As add_array() of the array in memory: pieces have whole words.
+/// Equals add_array() of the array in memory, since every piece is a whole number of words.
 template <class T>
 void add_array_in_file(Digest& digest, const io::StoredArray& array) {
     for (const std::size_t length : array.shape) digest.add(length);
@@ -145,7 +145,7 @@ void write_part(const std::string& path, PartFile file, ThreadPool& workers) {
         report.head.emplace_back(key, value.dump());
     report.workers = &workers;
     const auto add = [&](const char* name, RealArray values, std::vector<std::string_view> axes) {
-        if (values.bytes() == 0) return;
+        if (values.size() == 0) return;
         NamedArray& array = report.arrays.emplace_back();
         array.name = name;
         array.axes = std::move(axes);

@@ -14,6 +14,7 @@ namespace {
 using io::member;
 using nlohmann::json;
 
+/// So that sizes in a damaged file do not overflow.
 constexpr std::size_t max_axis = std::size_t{1} << 31;
 
 /// Reads the shapes that operands_json() writes.
@@ -56,7 +57,8 @@ private:
             fail_in_result(location_,
                            "layout.operands." + name + " is " + io::shortened(sizes.dump()) +
                                "; expected a shape of rank " + std::to_string(min_rank) +
-                               (min_rank == max_rank ? "" : " to " + std::to_string(max_rank)));
+                               (min_rank == max_rank ? "" : " to " + std::to_string(max_rank)) +
+                               ", of sizes 1 to " + std::to_string(max_axis));
         return shape;
     }
 
@@ -122,11 +124,12 @@ public:
         json bare = config, most = config;
         for (const auto& [key, value] : config.items())
             if (may_follow(key)) bare.erase(key);
-        const json defaults = io::parse_own(or_null((*this)(bare)));
+        const std::string& plain = (*this)(bare);
+        const json defaults = plain.empty() ? json() : io::parse_own(plain);
         for (const auto& [key, value] : config.items())
             if (may_follow(key) && member(defaults, key) == member(resolved, key)) most.erase(key);
         if ((*this)(most) != all) most = config;
-        const auto from = [&](const char* first) {
+        const auto from = [&](std::initializer_list<const char*> first) {
             json fewer = most;
             const auto leave_out = [&](const std::string& key) {
                 if (!fewer.contains(key) || !may_follow(key)) return;
@@ -134,14 +137,14 @@ public:
                 without.erase(key);
                 if ((*this)(without) == all) fewer = std::move(without);
             };
-            leave_out(first);
+            for (const char* key : first) leave_out(key);
             for (auto option = options().rbegin(); option != options().rend(); ++option)
                 leave_out(option->key);
             return fewer;
         };
         // What follows comes after what it follows from, but for d_out, which also follows from
         // d_v.
-        json by_order = from(""), by_values = from("d_out");
+        json by_order = from({}), by_values = from({"d_out"});
         return by_values.size() < by_order.size() ? by_values : by_order;
     }
 
@@ -171,8 +174,6 @@ private:
         if (!source) source = open_layer_source(request, models_, model_);
         return *source;
     }
-
-    static std::string or_null(const std::string& text) { return text.empty() ? "null" : text; }
 
     const Mode mode_;
     const OperandShapes operands_;
@@ -205,6 +206,7 @@ bool are_found(const Request& request, const std::string& asked, const OperandSh
     json with_kept = given;
     for (const auto& [key, value] : config.items())
         if (is_kept(key)) with_kept[key] = value;
+    // No list of them could be asked again, if they give no plan.
     if (resolve(with_kept).empty()) return true;
     const json found = resolve.without_followers(config, json::object());
     return std::ranges::all_of(given.items(),

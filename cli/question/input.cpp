@@ -1,3 +1,4 @@
+#include "cli/question/question.hpp"
 
 #include <algorithm>
 #include <array>

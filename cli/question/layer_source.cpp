@@ -82,9 +82,7 @@ std::unique_ptr<LayerSource> open_layer_source(const Request& request, io::Loade
 }
 
 void check_no_model(const Request& request) {
-    for (std::string_view key :
-         {"family", "layer", "weights_layout", "weights_shapes", "model_config", "token_ids",
-          "pre_norm", "norm", "norm_eps", "position_offset", "embedding_scale"}) {
+    for (const std::string_view key : settings_of_model) {
         const bool of_saved = key == "family" || key == "layer";
         if (request.has(key) && !(of_saved && !request.save_weights.empty()))
             throw setting_error(request, std::string(key),

@@ -58,6 +58,11 @@ std::unique_ptr<LayerSource> open_layer_source(const Request& request, io::Loade
 std::unique_ptr<LayerSource> open_layer_source(const Request& request, io::LoadedModels& files,
                                                io::ArrayFile tensors);
 
+/// Settings that only a model's layer has.
+inline constexpr std::array settings_of_model{
+    "family",   "layer", "weights_layout", "weights_shapes",  "model_config",   "token_ids",
+    "pre_norm", "norm",  "norm_eps",       "position_offset", "embedding_scale"};
+
 /// Refuses settings of a model's file if there are no weights. Errors: kind usage.
 void check_no_model(const Request& request);
 

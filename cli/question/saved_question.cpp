@@ -9,7 +9,6 @@
 
 #include "core/base/error.hpp"
 #include "core/plan/operand_shapes.hpp"
-#include "io/file/path.hpp"
 #include "io/file/source.hpp"
 
 namespace attn::cli {
@@ -103,9 +102,7 @@ void take_settings(Request& request) {
     json asked = *head.config;
     const json weights = member(asked, "weights");
     if (head.has_layout())
-        asked = asked_config(head, weights.is_string()
-                                       ? io::path_beside(file.name, weights.get<std::string>())
-                                       : "");
+        asked = asked_config(head, weights.is_string() ? weights.get<std::string>() : "");
     for (const char* label : {"tokens", "context_tokens"}) asked.erase(label);
     apply_settings_of_result(request, asked);
 }
@@ -155,16 +152,13 @@ void take_question(Request& request, Input& input) {
                             file.location + " holds the settings and parameters of layer " +
                                 layer.dump() +
                                 "; expected that, or --weights MODEL without --config");
-    constexpr const char* of_model[] = {
-        "family",   "layer", "weights_layout", "weights_shapes",  "model_config",   "token_ids",
-        "pre_norm", "norm",  "norm_eps",       "position_offset", "embedding_scale"};
     const auto is_given = [&](const char* key) { return request.keeps_flag(key); };
     const json path = member(*head.config, "weights");
     const bool widens = is_widened(request, head);
-    const auto first_of_model = std::ranges::find_if(of_model, is_given);
-    const char* const of_its_model = first_of_model != std::end(of_model) ? *first_of_model
-                                     : widens && path.is_string()         ? "dtype"
-                                                                          : nullptr;
+    const auto first_of_model = std::ranges::find_if(settings_of_model, is_given);
+    const char* const of_its_model = first_of_model != settings_of_model.end() ? *first_of_model
+                                     : widens && path.is_string()              ? "dtype"
+                                                                               : nullptr;
     const bool asks_model = of_its_model != nullptr;
     const bool has_other_source = std::ranges::any_of(
         std::array{"example", "text", "rand", "randn", "token_ids", "query"}, is_given);

@@ -1,3 +1,4 @@
+#include "cli/request/request.hpp"
 
 #include <algorithm>
 #include <array>

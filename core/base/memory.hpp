@@ -80,21 +80,20 @@ private:
     double bytes_ = 0, peak_ = 0;
 };
 
-/// Whether arrays of this thread have no memory at present. Only loops that others use ask, and
-/// work that a dry run does in another way.
+/// Whether arrays of this thread have no memory at present. Only loops that others use need it, and
+/// code that does something else in a dry run.
 inline bool is_dry_run() {
     const MemoryMeter* meter = MemoryMeter::active();
     return meter != nullptr && meter->is_dry();
 }
 
-/// Calls work(i) for each i below `count`, in order: the loop over what arrays hold. In a dry run
-/// they hold nothing.
+/// Calls work(i) for each i below `count`, in order; in a dry run for none.
 template <class Work>
 void for_each_index(std::size_t count, const Work& work) {
     for (std::size_t i = 0, end = is_dry_run() ? 0 : count; i < end; ++i) work(i);
 }
 
-/// The address of every array of a dry run. It is not null, which means that an array is absent.
+/// The address of every array of a dry run. Not null: null means that an array is absent.
 inline void* no_memory() {
     return reinterpret_cast<void*>(std::uintptr_t{64});
 }

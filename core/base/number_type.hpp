@@ -14,7 +14,7 @@
 
 namespace attn {
 
-/// Integers, then floating-point types from the finest to the coarsest, then fixed point. The names
+/// Booleans, integers, floating-point types from the finest to the coarsest, fixed point. The names
 /// of 8 bits are those of OCP and ONNX: e4m3 has no infinities, e8m0 holds powers of two.
 enum class NumberType {
     boolean,
@@ -58,7 +58,8 @@ struct NumberTypeRow {
     double unit = 0;   ///< the unit roundoff: half the distance from 1 to the next number
     double least = 0;  ///< the smallest positive number, which is subnormal
     double largest = 0;
-    double factor = 0;  ///< relative error of factors of products besides, which may be truncated
+    double factor =
+        0;  ///< of tf32: the relative error of a product's factors, which hardware may truncate
     double (*round)(double x) = nullptr;  ///< to nearest, ties to even
 
     /// The smallest normal number.

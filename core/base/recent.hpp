@@ -11,13 +11,15 @@
 namespace attn {
 
 /// A cache of the most recently used values by key, up to a total size; the newest is always kept.
-/// Thread-safe: threads that need a value wait while it is made; other threads do not wait.
+/// Thread-safe: threads that ask for one missing key wait for the thread that makes its value;
+/// others do not wait.
 template <class Key, class Value>
 class Recent {
 public:
     using SizeOf = std::size_t (*)(const Value&);
 
-    /// `largest` is called when a new value is added. By default, values are counted.
+    /// `largest` gives the largest total size, and is called after a value is added. By default,
+    /// values are counted.
     explicit Recent(
         std::size_t (*largest)() = [] { return std::size_t{16}; },
         SizeOf size_of = [](const Value&) { return std::size_t{1}; })

@@ -84,7 +84,7 @@ struct RowRotation {
 /// The numbers of a memo's entry are what it depends on.
 using Key = std::vector<double>;
 
-/// Values by key, each made once, whichever threads ask, and again if it was forgotten.
+/// A cache that threads share; an evicted value is computed again.
 template <class Value>
 class Memo {
 public:

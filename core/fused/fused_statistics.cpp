@@ -1,3 +1,4 @@
+#include "core/fused/attend_fused.hpp"
 
 #include <algorithm>
 

@@ -207,8 +207,9 @@ Result result_of_rows(const Plan& plan, KeyPart part, ThreadPool& pool) {
         Recorder recorder(plan.emit, plan.shown);
         const Stages<T> stages{plan, pool, recorder};
         const std::array shape{plan.batch, plan.heads, plan.rows, plan.d_v};
-        const Tensor4<T> logsumexp{Array<T>(part.logsumexp), {shape[0], shape[1], shape[2], 1}};
-        recorder.record("logsumexp", logsumexp);
+        if (recorder.records("logsumexp"))
+            recorder.record("logsumexp", Tensor4<T>{Array<T>(std::move(part.logsumexp)),
+                                                    {shape[0], shape[1], shape[2], 1}});
         Tensor4<T> heads{part.context.take<T>(), shape};
         recorder.record("head_outputs", heads);
         if (!recorder.records("context_vectors")) return {recorder.take(), std::nullopt};

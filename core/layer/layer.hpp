@@ -30,8 +30,8 @@ AnyLayerParts take_parts(const Plan& plan, Operands& operands);
 /// Attention over some keys of a question, without its sinks.
 struct KeyPart {
     RealArray context;  ///< (batch, heads, rows, d_v), normalised over these keys
-    Array<double>
-        logsumexp;  ///< (batch, heads, rows); -Infinity of a query that adds nothing, see RowSum
+    /// (batch, heads, rows); -Infinity of a query that adds nothing, see RowSum.
+    Array<double> logsumexp;
     RealArray out_weight;  ///< (d_out, heads * d_v), if the layer projects its heads
     RealArray out_bias;    ///< (d_out), if it has one
 };

@@ -17,6 +17,7 @@ constexpr MaskRow row_of_operand() {
     const auto allowed = std::ranges::find_if(all_arrays, [&](const ArrayRow& row) {
         return row.name.starts_with(prefix) && row.name.substr(prefix.size()) == key;
     });
+    if (allowed == all_arrays.end()) throw std::logic_error("no array of allowed keys");
     return {key, ArrayId(static_cast<std::size_t>(allowed - all_arrays.begin())),
             [](const Plan& plan) { return !plan.operands[mask_operand<which>].empty(); },
             [](Masks& masks, const MaskRow& row, const Plan& plan, Operands& operands) {

@@ -13,7 +13,7 @@ namespace attn {
 
 struct Plan;
 
-/// The tensors of a question, in the dtype of the computation or the other one: core rounds once.
+/// The tensors of a question, in float32 or float64, whatever the dtype: core converts them once.
 /// Masks are of float64. An array of rank 0 is absent. Shapes:
 ///
 /// - inputs: (tokens, d_in) or (batch, tokens, d_in); not with a query;
@@ -25,7 +25,7 @@ struct Plan;
 /// - mask: broadcasts to (batch, heads, q_len, kv_len); key_padding_mask: (batch, kv_len).
 struct Operands : ByOperand<RealArray> {
     ByOperand<bool> is_boolean;           ///< masks
-    std::vector<std::int64_t> token_ids;  ///< of `--text`; else empty
+    std::vector<std::int64_t> token_ids;  ///< of `--text` or `--token-ids`; else empty
 
     /// Parameters in the settings' dtype; null: they are drawn.
     std::optional<AnyLayerWeights> weights;

@@ -71,11 +71,11 @@ constexpr bool is_operand(std::string_view key, Mode mode) {
     });
 }
 
-/// The index of a row. A string literal is looked up, and checked, at compile time.
+/// The index of a row of operand_rows. A string literal is looked up, and checked, at compile time.
 struct OperandId {
     std::size_t index;
 
-    // NOLINTNEXTLINE(google-explicit-constructor): implicit from a row
+    // NOLINTNEXTLINE(google-explicit-constructor): implicit from a row of the table
     constexpr OperandId(const OperandRow& row)
         : index(static_cast<std::size_t>(&row - operand_rows.data())) {}
     constexpr const OperandRow& row() const { return operand_rows[index]; }

@@ -20,11 +20,14 @@ bool has_heads_axis(const Settings& settings);
 /// usage.
 void read_sizes(Plan& plan, const Settings& settings, const OperandShapes& operands);
 
-/// Gives a setting of `s` the value that follows from the others, unless it is given.
+/// Gives a setting of `s` the value that follows from the others, unless it is given. If it is
+/// given and has that value, sets s.may_follow.
 template <class T>
 void follow(Settings& s, std::optional<T>& setting, std::type_identity_t<T> value) {
-    s.may_follow = s.may_follow || setting == value;
-    setting = setting.value_or(value);
+    if (!setting)
+        setting = value;
+    else if (*setting == value)
+        s.may_follow = true;
 }
 
 /// Fills in the widths, heads and biases of a mode with projections, from the settings, the input

@@ -19,7 +19,7 @@ namespace attn {
 
 enum class Mode { self, causal, multihead, cross, sdpa, linear };
 
-/// How outputs are made of queries, keys and values.
+/// How outputs are computed from queries, keys and values.
 enum class Mechanism { softmax, linear };
 
 /// What a mode starts from: inputs, which it projects, or queries, keys and values.

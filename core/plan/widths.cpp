@@ -10,7 +10,7 @@ namespace {
 /// init none: queries, keys and values are the input, which determines every width.
 void resolve_without_projections(Settings& s, std::size_t d_in, std::size_t d_context) {
     if (d_context != d_in)
-        refuse("init", "none has no projections to bring a context of ", d_context, " columns to ",
+        refuse("init", "none has no projections to map a context of ", d_context, " columns to ",
                d_in, "; expected a context of ", d_in, " columns, or another --init");
     for (const auto& [name, width] : {std::pair("d_out", s.d_out), {"d_k", s.d_k}, {"d_v", s.d_v}})
         if (width.value_or(d_in) != d_in)
@@ -27,9 +27,9 @@ void resolve_without_projections(Settings& s, std::size_t d_in, std::size_t d_co
 /// none.
 void resolve_drawn_widths(Settings& s, std::size_t d_in, std::size_t d_context, bool are_given) {
     const bool may_follow = s.may_follow || s.d_out || s.d_k || s.d_v || s.out_proj || s.out_bias,
-               has_d_out = s.d_out.has_value(), has_others = s.d_k && s.d_v,
+               has_d_out = s.d_out.has_value(), has_both = s.d_k && s.d_v,
                has_d_in = s.d_k == d_in || s.d_v == d_in;
-    const std::uint64_t d_v = s.d_v.value_or(d_in);  // without d_out
+    const std::uint64_t d_out_by_values = s.d_v.value_or(d_in);
     if (s.init == Init::none) {
         if (s.kv_heads.value_or(s.heads.value_or(1)) != s.heads.value_or(1))
             refuse("kv_heads",
@@ -57,12 +57,12 @@ void resolve_drawn_widths(Settings& s, std::size_t d_in, std::size_t d_context, 
                "there is no output projection, so the context vectors are as wide as the values; "
                "expected ",
                *s.d_v, " (d_v)");
-    follow(s, s.d_out, *s.out_proj ? d_in : d_v);
+    follow(s, s.d_out, *s.out_proj ? d_in : d_out_by_values);
     // Without projections all of them follow. Otherwise d_out follows from d_v, and d_v from d_out.
     if (s.init == Init::none)
         s.may_follow = may_follow;
     else
-        s.may_follow = s.may_follow || (!*s.out_proj && (has_d_in || (has_others && !has_d_out)));
+        s.may_follow = s.may_follow || (!*s.out_proj && (has_d_in || (has_both && !has_d_out)));
 }
 
 /// nn.MultiheadAttention(E, heads): one width everywhere, always with an output projection.

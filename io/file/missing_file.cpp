@@ -1,3 +1,4 @@
+#include "io/file/access.hpp"
 
 #include <algorithm>
 #include <filesystem>

@@ -77,7 +77,7 @@ bool is_step(const std::string& name) {
 FileArray array_in(const InputFile& file, const std::string& name) {
     if (file.arrays) return {file.arrays->find(name)};
     const JsonMember* const found = file.holds_object() ? file.document->find(name) : nullptr;
-    return found == nullptr ? FileArray() : FileArray{nullptr, &*file.document, *found};
+    return found == nullptr ? FileArray() : FileArray{nullptr, file.document.get(), *found};
 }
 
 NumberArray FileArray::read_numbers(const ArrayRules& rules, ThreadPool* workers) const {

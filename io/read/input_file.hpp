@@ -35,8 +35,8 @@ struct InputFile {
     bool holds_object() const { return document != nullptr && !document->is_array(); }
 };
 
-/// An array of a file, not read yet: one of a binary file, or a member of a JSON object. It lasts
-/// as long as the file.
+/// An array of a file, not read yet: one of a binary file, or a member of a JSON object. Valid
+/// while the file's arrays or document exist; the file may be moved.
 struct FileArray {
     const StoredArray* stored = nullptr;
     const JsonDocument* document = nullptr;  ///< of the member
@@ -48,7 +48,8 @@ struct FileArray {
     RealArray read_reals(const ArrayRules& rules, ThreadPool* workers) const;
 };
 
-/// The array of this name, or the member, which may be none; false if there is neither.
+/// The array or the JSON member of this name; false if there is none. A member need not be an
+/// array.
 FileArray array_in(const InputFile& file, const std::string& name);
 
 /// Opens a file without reading its arrays. Without `format`, the suffix determines the format,

@@ -1,3 +1,4 @@
+#include "io/read/json_document.hpp"
 
 #include <algorithm>
 #include <limits>

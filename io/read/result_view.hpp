@@ -131,6 +131,11 @@ public:
 
     /// Errors: kind input if the file holds no array.
     ResultView(InputFile file, Scope scope);
+    ResultView(const ResultView&) = delete;
+    ResultView& operator=(const ResultView&) = delete;
+    ResultView(ResultView&&) = default;
+    ResultView& operator=(ResultView&&) = default;
+    ~ResultView() = default;
 
     /// The location in errors: the path, <stdin>, or "path:line".
     const std::string& location() const { return file_.location; }
@@ -172,7 +177,7 @@ private:
     ResultHead head_;
     bool is_one_array_ = false;
     std::optional<NumberType> dtype_;
-    std::vector<ArrayView> arrays_;  // of heap memory that moves with the file
+    std::vector<ArrayView> arrays_;  // point into file_: they stay valid if both are moved
     std::unordered_map<std::string, std::size_t> indices_;
 };
 

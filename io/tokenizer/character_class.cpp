@@ -1,3 +1,4 @@
+#include "io/tokenizer/pattern.hpp"
 
 #include <algorithm>
 #include <cstdio>

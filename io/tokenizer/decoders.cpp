@@ -1,3 +1,4 @@
+#include "io/tokenizer/tokenizer_parts.hpp"
 
 #include <algorithm>
 

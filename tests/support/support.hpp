@@ -1,5 +1,5 @@
 // What several tests need: data files, arrays from JSON, comparisons; doctest and the standard
-// library's usual headers, so that tests name only what is special to them.
+// library's usual headers, so that a test names only what it alone needs.
 #pragma once
 
 #include <algorithm>
