@@ -79,17 +79,18 @@ std::vector<double> rounded_doubles(const RealArray& array, NumberType dtype) {
 std::optional<OperandNumbers> numbers_of_operand(const Plan& plan, const Operands& operands,
                                                  OperandId operand) {
     const OperandRow& row = operand.row();
-    const RealArray& array = operands[operand];
     if (row.kind == OperandKind::gate && !(plan.config.*row.constants).empty())
         return constant_gate(plan, plan.config.*row.constants);
+    RealArray array = operands[operand];
     if (array.dimension() == 0) return std::nullopt;
+    if (row.is_mask()) array = full_mask(operand, array.take<double>());
     OperandNumbers numbers{{}, {}, operands.is_boolean[operand]};
     numbers.values =
         rounded_doubles(array, numbers.is_boolean ? NumberType::float64 : plan.config.dtype);
     if (row.kind == OperandKind::gate) {
         spread_gate(plan, numbers);
     } else if (row.is_mask()) {
-        numbers.shape = full_shape(operand, array.shape());
+        std::ranges::copy(array.shape(), numbers.shape.begin());
     } else {
         const std::size_t rows = array.shape(array.dimension() - 2), columns = array.shape().back();
         const std::size_t head = std::max<std::size_t>(plan.batch * rows * columns, 1);
