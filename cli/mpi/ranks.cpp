@@ -156,12 +156,9 @@ FileLayout layout_of(const Question& question, const Plan& plan, ThreadPool& wor
     FileLayout layout;
     std::uint64_t elements = 0;
     plan.emit.for_each([&](ArrayId id) {
-        // A stream without rows: writers write what comes before the elements. Arrays of one type
-        // follow in order.
+        // Writers write what comes before the elements. Arrays of one type follow in order.
         NamedArray array{std::string(id.row().name), {}, plan.axes_of(id)};
-        as_reals({}, plan.config.dtype).visit([&]<class T>(const Array<T>& nothing) {
-            array.stream = RowStream<T>{plan.shape_of(id), [nothing] { return nothing; }};
-        });
+        array.stream = stream_without_rows(plan.shape_of(id), plan.config.dtype);
         result.arrays.push_back(std::move(array));
         layout.offsets[id.index] = elements * row_of(plan.config.dtype).size;
         elements += plan.numbers<std::uint64_t>(id);
@@ -234,7 +231,7 @@ public:
         const Communicator ring = world_.split(share_.ring);
         OwnRows<T> own;
         world_.together([&] {
-            at_locations(request(), [&] {
+            at_locations(open_.question.request, [&] {
                 own = read_own_rows(part_, share_, open_.rows, open_.question.operands,
                                     parts_.weights.get(), pool_);
             });
@@ -244,15 +241,13 @@ public:
             first_rows[i] = own.queries[i].first - open_.plan.first_query;
         std::array<RingResult<T>, 2> results =
             attend_in_ring(part_, parts_.call, std::move(own), ring, world_, pool_);
-        write_divided(request().output, layout, world_, [&](auto write) {
+        write_divided(open_.question.request.output, layout, world_, [&](auto write) {
             for (std::size_t i = 0; i < results.size(); ++i)
                 write_chunk(std::move(results[i]), first_rows[i], write);
         });
     }
 
 private:
-    const Request& request() const { return open_.question.request; }
-
     template <class Write>
     void write_chunk(RingResult<T> result, std::size_t first_row, const Write& write) const {
         const ArraySet& emit = open_.plan.emit;

@@ -53,15 +53,19 @@ bool holds_query(const io::InputFile& file, Mode mode) {
     return file.arrays && file.array.empty() && std::ranges::any_of(file.arrays->arrays, is_query);
 }
 
-/// Refuses --ignore-arrays with a name that INPUT lacks. It is for all records of a batch.
-void check_ignored(const Request& request, const std::optional<Input>& input) {
-    if (request.of_batch) return;
+/// Leaves out the arrays of --ignore-arrays. Refuses a name that INPUT lacks, but in a batch, for
+/// all of whose records it is.
+void leave_out_ignored(const Request& request, std::optional<Input>& input) {
     for (const std::string& name : request.ignore_arrays)
-        if (!input || !io::array_in(input->file, name))
+        if (!request.of_batch && (!input || !io::array_in(input->file, name)))
             throw setting_error(request, "ignore_arrays",
                                 (input ? input->file.location : std::string("INPUT")) +
                                     " has no array " + io::shortened(name) +
                                     "; expected the name of one, or no such flag");
+    if (request.ignore_arrays.empty() || !input || !input->file.arrays) return;
+    io::ArrayFile& file = *input->file.arrays;
+    std::erase_if(file.arrays, [&](const auto& array) { return is_ignored(request, array.name); });
+    file.indices = nullptr;
 }
 
 /// The value of a setting, of an array of at most one axis.
@@ -284,7 +288,7 @@ RequestWithInput open_request(const Request& flags, std::optional<io::InputFile>
         else
             take_arrays(request, *input);
     }
-    check_ignored(request, input);
+    leave_out_ignored(request, input);
     apply_environment(request);
     return {std::move(request), std::move(input)};
 }

@@ -94,6 +94,13 @@ ProjectionShape shape_of_projection(const Input& input, const std::string& name)
             axes.is_array() && !axes.empty() && axes.back() == "d_out"};
 }
 
+/// Leaves out where a result's inputs came from, which another source replaces.
+void leave_out_source(json& config, bool keeps_embedding) {
+    for (const char* key : {"tokens", "rand", "randn", "text"}) config.erase(key);
+    if (keeps_embedding) return;
+    for (const char* key : {"vocab_size", "embed_dim", "embed_seed"}) config.erase(key);
+}
+
 }  // namespace
 
 void take_settings(Request& request) {
@@ -103,7 +110,8 @@ void take_settings(Request& request) {
     const json weights = member(asked, "weights");
     if (head.has_layout())
         asked = asked_config(head, weights.is_string() ? weights.get<std::string>() : "");
-    for (const char* label : {"tokens", "context_tokens"}) asked.erase(label);
+    leave_out_source(asked, request.text.has_value());
+    asked.erase("context_tokens");
     apply_settings_of_result(request, asked);
 }
 
@@ -177,7 +185,7 @@ void take_question(Request& request, Input& input) {
     }
     if (has_other_source) {
         json config = *head.config;
-        config.erase("tokens");
+        leave_out_source(config, request.text.has_value());
         head.config = std::make_shared<const json>(std::move(config));
         head.tokens.reset();
     }

@@ -8,6 +8,7 @@
 #include <variant>
 
 #include "core/base/names.hpp"
+#include "core/base/number_type.hpp"
 #include "core/base/tensor.hpp"
 
 namespace attn {
@@ -23,6 +24,12 @@ struct RowStream {
 };
 
 using AnyStream = std::variant<RowStream<float>, RowStream<double>>;
+
+inline AnyStream stream_without_rows(const std::vector<std::size_t>& shape, NumberType dtype) {
+    return for_dtype(dtype, [&]<class T>(T) -> AnyStream {
+        return RowStream<T>{shape, [] { return Array<T>(); }};
+    });
+}
 
 struct NamedArray {
     std::string name;
