@@ -38,7 +38,7 @@ void add_array(Digest& digest, const Numbers& array) {
     digest.add(bytes_of_elements(array.data(), array.size()));
 }
 
-/// Equals add_array() of the array in memory, since every piece is a whole number of words.
+/// Equals add_array() of the array in memory, since pieces consist of whole words.
 template <class T>
 void add_array_in_file(Digest& digest, const io::StoredArray& array) {
     for (const std::size_t length : array.shape) digest.add(length);
