@@ -24,6 +24,14 @@ ordered_json question_in(const io::InputFile& file) {
     return question;
 }
 
+/// What was asked, as JSON, if all parts say the same.
+std::string asked_in(const std::vector<io::InputFile>& files) {
+    const nlohmann::json asked = io::head_member(files.front(), "asked");
+    const bool is_same = std::ranges::all_of(
+        files, [&](const io::InputFile& file) { return io::head_member(file, "asked") == asked; });
+    return is_same && asked.is_object() ? asked.dump() : "";
+}
+
 /// Throws if `other` differs, at its first member that does.
 void check_same_question(const ordered_json& one, const std::string& one_location,
                          const ordered_json& other, const std::string& location,
@@ -136,7 +144,7 @@ void merge_parts(const std::vector<io::InputFile>& files, const Args& args) {
     const Plan plan = std::move(planned.plan);
 
     std::vector<PartFile> parts;
-    const ordered_json question = question_in(first);
+    ordered_json question = question_in(first);
     for (const io::InputFile& file : files) {
         check_same_question(question, first.location, question_in(file), file.location);
         parts.push_back({file.location, read_ranges(file, plan), {}, {}});
@@ -151,6 +159,7 @@ void merge_parts(const std::vector<io::InputFile>& files, const Args& args) {
         rows.add_sinks(plan.config.sink, plan.config.dtype, plan.heads, plan.rows);
         plan_output(request);
         request.settings = plan.config;
+        request.asked = asked_in(files);
         Result result =
             result_of_rows(plan, part_of_rows(rows, true, plan, std::move(parts[0].part)), pool);
         show_notes(
@@ -163,6 +172,8 @@ void merge_parts(const std::vector<io::InputFile>& files, const Args& args) {
         throw Error(ErrorKind::usage, "--output " + request.output, missed,
                     ", and the format holds no part; expected parts of all keys, or "
                     ".npz, .safetensors or .json");
+    if (const std::string asked = asked_in(files); !asked.empty())
+        question["asked"] = ordered_json::parse(asked);
     write_part(request.output,
                {"", ranges, question, part_of_rows(rows, false, plan, std::move(parts[0].part))},
                pool);

@@ -154,6 +154,7 @@ private:
             Request request;
             request.settings.mode = mode_;
             request = with_config(std::move(request), config, location_);
+            if (request.has("alibi")) leave_out_slopes(request);
             if (operands_.weights) request.locations.try_emplace("weights", location_);
             if (operands_.has_token_ids && !request.text) request.token_ids = {0};
             if (!model_.empty()) request = source_of(request, config).with_model(request);
@@ -183,6 +184,25 @@ private:
     std::map<std::string, std::string> known_;
     std::map<std::string, std::unique_ptr<LayerSource>> sources_;
 };
+
+/// Adds the settings of `asked`, which must be those of the config where it has them.
+void add_asked(json& config, const json& asked, Mode mode, const std::string& location) {
+    if (!asked.is_object() && !asked.is_null())
+        fail_in_result(location, "asked is ", io::shortened(asked.dump()),
+                       "; expected an object of settings");
+    for (const auto& [key, value] : asked.items()) {
+        const Option* const option = find_option(key);
+        if (option == nullptr || (option->modes & in(mode)) == 0 ||
+            (option->use & in_config) == 0 || is_kept(key))
+            fail_in_result(location, "asked has ", io::shortened(key),
+                           "; expected settings that config may have");
+        if (key != "emit" && config.contains(key) && config[key] != value)
+            fail_in_result(location, "asked.", key, " is ", io::shortened(value.dump()),
+                           ", and config.", key, " is ", io::shortened(config[key].dump()),
+                           "; expected the same");
+        config[key] = value;
+    }
+}
 
 /// Whether its value is the default of a request without any setting.
 bool is_default(const Request& request, const std::string& key) {
@@ -219,57 +239,61 @@ OperandShapes shapes_of_layout(const json& layout, Mode mode, const std::string&
     return LayoutReader(layout, location).read(mode);
 }
 
+void leave_out_slopes(Request& request) {
+    Settings& settings = request.settings;
+    if (settings.alibi) return;
+    settings.may_follow = settings.may_follow || request.has("alibi_slopes");
+    settings.slope_formula.reset();
+    settings.alibi_slopes.clear();
+    request.operand_files.erase("alibi_slopes");
+}
+
 json asked_config(const io::ResultHead& head, const std::string& model) {
     const ModeRow* const mode = mode_named(head.mode);
     if (mode == nullptr) return *head.config;
+    json config = *head.config;
+    if (!config.is_object())
+        fail_in_result(head.location,
+                       "has no config; expected a result of attn, which has a mode and a config");
     io::LoadedModels models;
     Resolver resolve(mode->mode, shapes_of_layout(*head.layout, mode->mode, head.location),
                      head.location, models, model);
-    json config = *head.config;
-    if (head.asked->is_object()) config.insert(head.asked->begin(), head.asked->end());
+    const std::string all = resolve(config);
+    add_asked(config, *head.asked, mode->mode, head.location);
+    if (const std::string& with_asked = resolve(config); !with_asked.empty() && with_asked != all)
+        fail_in_result(head.location, "asked is ", io::shortened(head.asked->dump()),
+                       ", which does not give its config; expected the settings that it was "
+                       "computed with");
     json asked = resolve.without_followers(config, *head.asked);
     if (head.asked->contains("emit")) asked["emit"] = (*head.asked)["emit"];
-    const std::string& all = resolve(*head.config);
     if (all.empty() || !asked.contains("emit")) return asked;
     json every = asked;
     every["emit"] = {"all"};
     return resolve(every) == all ? every : asked;
 }
 
-std::string asked_beside_config(const Request& request, const std::vector<std::string>& given,
-                                const std::vector<std::string>& emit, const OperandShapes& operands,
-                                io::LoadedModels& models) {
-    std::vector<std::string> keys;
-    std::ranges::copy_if(given, std::back_inserter(keys), [&](const std::string& key) {
-        const Option* const option = find_option(key);
-        return option != nullptr && is_in_config(request, *option) && !is_kept(key) &&
-               !is_free(key);
-    });
+std::string asked_beside_config(const Request& request, const std::vector<GivenSetting>& given,
+                                const OperandShapes& operands, io::LoadedModels& models) {
+    std::string asked;
     // With a model or a text only planning tells what follows. It costs more than a small answer.
     const bool has_source = request.has("weights") || request.text || !request.token_ids.empty();
-    const bool may_follow =
-        request.settings.may_follow ||
-        std::ranges::any_of(keys, [&](const std::string& key) { return is_default(request, key); });
-    if (keys.empty() || !(has_source || may_follow)) return {};
-    std::string asked;
-    for (const std::string& key : keys) {
+    bool may_follow = has_source || request.settings.may_follow;
+    for (const auto& [key, before] : given) {
+        if (is_kept(key) || is_free(key)) continue;
+        may_follow = may_follow || is_default(request, key);
         std::string value;
-        append_value(value, *find_option(key), request);
-        if (value.empty()) continue;
-        asked += asked.empty() ? '{' : ',';
-        if (key == "emit") {
-            value.clear();
-            io::append_json(value, emit);
-        }
-        asked += "\"" + key + "\":" + value;
+        if (key != "emit") append_value(value, *find_option(key), request);
+        if (value.empty()) value = before;
+        if (!value.empty()) asked += (asked.empty() ? "{\"" : ",\"") + key + "\":" + value;
     }
     // A request with every setting is the config of a result, and its answer the same bytes.
-    const bool is_config = std::ranges::all_of(options(), [&](const Option& option) {
+    const auto is_given = [&](const Option& option) {
         std::string value;
         if (is_in_config(request, option)) append_value(value, option, request);
-        return value.empty() || std::ranges::count(given, option.key) != 0;
-    });
-    if (asked.empty() || is_config) return {};
+        return value.empty() ||
+               find_row(given, &GivenSetting::key, std::string(option.key)) != nullptr;
+    };
+    if (asked.empty() || !may_follow || std::ranges::all_of(options(), is_given)) return {};
     asked += '}';
     return has_source && are_found(request, asked, operands, models) ? "" : asked;
 }

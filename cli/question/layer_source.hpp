@@ -166,11 +166,13 @@ void take_settings(Request& request);
 nlohmann::json asked_config(const io::ResultHead& head, const std::string& model);
 
 /// The settings that were asked, of those `given`, as JSON for a result's `asked`; empty if
-/// asked_config() finds them in the config alone: no given value equals the one that follows. The
-/// request has the plan's settings; `emit` is as it was given.
-std::string asked_beside_config(const Request& request, const std::vector<std::string>& given,
-                                const std::vector<std::string>& emit, const OperandShapes& operands,
-                                io::LoadedModels& models);
+/// asked_config() finds them in the config alone: no given value equals the one that follows, and
+/// each has an effect. The request has the plan's settings.
+std::string asked_beside_config(const Request& request, const std::vector<GivenSetting>& given,
+                                const OperandShapes& operands, io::LoadedModels& models);
+
+/// Leaves out the slopes of ALiBi, if that is off. For a request that says so itself.
+void leave_out_slopes(Request& request);
 
 /// Uses a result of attn as the request: its settings and the operands that its layout lists.
 /// Errors: kind input for an array that it lacks or holds rounded.

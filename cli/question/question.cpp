@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "cli/question/operands.hpp"
+#include "cli/request/field.hpp"
 #include "core/base/threads.hpp"
 
 namespace attn::cli {
@@ -31,8 +32,12 @@ public:
             if (asked_.input) count_text(*asked_.input);
             if (request().threads) runtime_.pool.set_threads(*request().threads);
             check_sources(asked_);
-            for (const auto& [key, location] : request().locations)
-                if (!location.follows) given_.push_back(key);
+            for (const auto& [key, location] : request().locations) {
+                const Option* const option = find_option(key);
+                if (location.follows || option == nullptr || !is_in_config(request(), *option))
+                    continue;
+                append_value(given_.emplace_back(GivenSetting{key, {}}).value, *option, request());
+            }
             read_named(request(), is_model_of_document(request()), [this] { open_model(); });
             read_slopes();
             if (request().text || request().example)
@@ -86,11 +91,8 @@ private:
     /// Slopes of ALiBi from a file become the setting. --no-alibi overrides slopes too.
     void read_slopes() {
         Settings& settings = asked_.request.settings;
-        if (request().has("alibi") && !settings.alibi) {
-            settings.slope_formula.reset();
-            settings.alibi_slopes.clear();
-            asked_.request.operand_files.erase("alibi_slopes");
-        }
+        if (find_row(given_, &GivenSetting::key, std::string("alibi")) != nullptr)
+            leave_out_slopes(asked_.request);
         if (!request().has_file("alibi_slopes")) return;
         read_named(request(), !is_from_flag(request(), "alibi_slopes"), [&] {
             const Input* const input = asked_.input ? &*asked_.input : nullptr;
@@ -138,7 +140,7 @@ private:
     const Runtime& runtime_;
     OperandRows* rows_;
     std::unique_ptr<LayerSource> model_;
-    std::vector<std::string> given_;  ///< settings, before those that the model determines
+    std::vector<GivenSetting> given_;
     double text_bytes_ = 0, text_bytes_while_reading_ = 0;
 };
 
@@ -187,7 +189,6 @@ Question read_question(RequestWithInput&& asked, const Runtime& runtime, Operand
 }
 
 Plan plan_of(Question& question, const PlanOptions& options) {
-    const std::vector<std::string> emit = question.request.settings.emit;
     Plan plan = at_locations(question.request, [&] {
         Request& request = question.request;
         check_array_names(options.emit ? *options.emit : request.settings.emit);
@@ -200,8 +201,8 @@ Plan plan_of(Question& question, const PlanOptions& options) {
         return make_plan(std::move(request.settings), shapes, options);
     });
     question.request.settings = plan.config;
-    question.request.asked = asked_beside_config(question.request, question.given, emit,
-                                                 plan.operands, *question.models);
+    question.request.asked =
+        asked_beside_config(question.request, question.given, plan.operands, *question.models);
     for (std::string& note : notes_of_shapes(question.request, plan))
         question.notes.push_back(std::move(note));
     if (question.may_be_nonfinite)

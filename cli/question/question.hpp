@@ -85,6 +85,12 @@ struct Runtime {
     io::LoadedModels& models;
 };
 
+/// A setting of `config` that was given, with its value as JSON: before planning, and before the
+/// model determines others.
+struct GivenSetting {
+    std::string key, value;
+};
+
 /// Everything that an answer depends on.
 struct Question {
     Request request;    ///< with the settings, labels and locations that reading determines
@@ -93,7 +99,7 @@ struct Question {
     bool may_be_nonfinite = false;        ///< inputs or context, where a mask may hide rows
     double text_bytes = 0;                ///< bytes of text that stay in memory
     double text_bytes_while_reading = 0;  ///< bytes of text that are freed once read
-    std::vector<std::string> given = {};  ///< settings, before those that the model determines
+    std::vector<GivenSetting> given = {};
     io::LoadedModels* models = nullptr;
 };
 

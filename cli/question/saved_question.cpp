@@ -271,11 +271,14 @@ AnyLayerWeights SavedLayer::read_weights(const Request& request) const {
     if (member(*input_.layout, "operands").contains("W_out"))
         shapes.out = shape_of_projection(input_, "out");
     return read_layer_weights(
-        shapes, request.settings.dtype, [&](const std::string& name, std::size_t size) {
+        shapes, request.settings.dtype, [&](const std::string& name, Shape expected) {
             RealArray values = read_saved(input_, name, request.settings.dtype);
-            if (values.size() != size)
-                fail_in_result(input_.file.location, name, " has ", values.size(),
-                               " numbers; expected ", size, ", as its layout makes it");
+            const bool has_groups = values.dimension() == expected.size();
+            if (!has_groups && expected.front() == 1) expected.erase(expected.begin());
+            if (values.shape() != expected)
+                fail_in_result(input_.file.location, name, " has shape ",
+                               shape_text(values.shape()), "; expected ", shape_text(expected),
+                               ", as its layout makes it");
             return values;
         });
 }

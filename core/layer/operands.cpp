@@ -115,16 +115,17 @@ OperandShapes shapes_of(const Operands& operands) {
 
 AnyLayerWeights read_layer_weights(
     const WeightShapes& shapes, NumberType dtype,
-    FunctionRef<RealArray(const std::string& name, std::size_t size)> read) {
+    FunctionRef<RealArray(const std::string& name, const Shape& shape)> read) {
     return for_dtype(dtype, [&]<class T>(T) -> AnyLayerWeights {
         const auto projection = [&](const ProjectionShape& s, const std::string& name) {
             const std::array weight{s.groups, s.in_out ? s.d_in : s.d_out,
                                     s.in_out ? s.d_out : s.d_in};
             Projection<T> p;
             p.in_out = s.in_out;
-            p.weight = {read("W_" + name, s.groups * s.d_out * s.d_in).template take<T>(), weight};
+            p.weight = {read("W_" + name, {weight.begin(), weight.end()}).template take<T>(),
+                        weight};
             if (s.has_bias)
-                p.bias = {read("b_" + name, s.groups * s.d_out).template take<T>(),
+                p.bias = {read("b_" + name, {s.groups, s.d_out}).template take<T>(),
                           {s.groups, s.d_out}};
             return p;
         };

@@ -52,11 +52,11 @@ struct OperandNumbers {
 std::optional<OperandNumbers> numbers_of_operand(const Plan& plan, const Operands& operands,
                                                  OperandId operand);
 
-/// Parameters of these shapes, their elements from read("W_query", size), read("b_query", size) and
-/// so on: `size` numbers.
+/// Parameters of these shapes, from read("W_query", shape), read("b_query", shape) and so on, which
+/// return as many numbers.
 AnyLayerWeights read_layer_weights(
     const WeightShapes& shapes, NumberType dtype,
-    FunctionRef<RealArray(const std::string& name, std::size_t size)> read);
+    FunctionRef<RealArray(const std::string& name, const Shape& shape)> read);
 
 /// Operands of these shapes for a dry run, in `dtype`: their elements are not set, and they have no
 /// token ids.

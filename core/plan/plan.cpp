@@ -13,7 +13,10 @@ namespace {
 /// The two alignments differ if the lengths do; then a causal mask must name one.
 void resolve_alignment(Settings& s, const Plan& plan, bool is_switched_off) {
     const bool aligned = *s.causal || !s.window.empty() || uses_position(s);
-    if (is_switched_off && !aligned) s.causal_align.reset();
+    if (is_switched_off && !aligned) {
+        s.may_follow = s.may_follow || s.causal_align;
+        s.causal_align.reset();
+    }
     if (s.causal_align && !aligned)
         refuse("causal_align", s.mode == Mode::self ? "requires --window or --alibi"
                                                     : "requires --causal, --window or --alibi");
@@ -269,7 +272,10 @@ Plan make_plan(Settings settings, const OperandShapes& operands, const PlanOptio
     if (plan.projects)
         resolve_widths(s, operands);
     else
-        s.out_proj = s.out_bias = false;
+        for (std::optional<bool>* const setting : {&s.out_proj, &s.out_bias}) {
+            s.may_follow = s.may_follow || *setting;
+            *setting = false;
+        }
     plan.shown.independent_heads = s.style == Style::wrapper;
     read_sizes(plan, s, operands);
     if (plan.q_len > s.context_length.value_or(plan.q_len))

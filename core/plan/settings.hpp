@@ -154,7 +154,7 @@ struct Settings : ScoreSettings, MaskSettings, LinearSettings {
 
     std::string_view kernel = "auto";  ///< a backend_name() (backend.hpp)
 
-    /// Set by make_plan: a given setting may have the value that follows from the others.
+    /// A given setting has the value that would follow without it, or no effect. Set by make_plan.
     bool may_follow = false;
 };
 
