@@ -274,13 +274,18 @@ json asked_config(const io::ResultHead& head, const std::string& model) {
 
 std::string asked_beside_config(const Request& request, const std::vector<GivenSetting>& given,
                                 const OperandShapes& operands, io::LoadedModels& models) {
-    std::string asked;
     // With a model or a text only planning tells what follows. It costs more than a small answer.
     const bool has_source = request.has("weights") || request.text || !request.token_ids.empty();
-    bool may_follow = has_source || request.settings.may_follow;
-    for (const auto& [key, before] : given) {
-        if (is_kept(key) || is_free(key)) continue;
-        may_follow = may_follow || is_default(request, key);
+    const auto is_told = [](const GivenSetting& x) { return !is_kept(x.key) && !is_free(x.key); };
+    const bool may_follow = has_source || request.settings.may_follow ||
+                            std::ranges::any_of(given, [&](const GivenSetting& setting) {
+                                return is_told(setting) && is_default(request, setting.key);
+                            });
+    if (!may_follow) return {};
+    std::string asked;
+    for (const GivenSetting& setting : given) {
+        const auto& [key, before] = setting;
+        if (!is_told(setting)) continue;
         std::string value;
         if (key != "emit") append_value(value, *find_option(key), request);
         if (value.empty()) value = before;
@@ -293,7 +298,7 @@ std::string asked_beside_config(const Request& request, const std::vector<GivenS
         return value.empty() ||
                find_row(given, &GivenSetting::key, std::string(option.key)) != nullptr;
     };
-    if (asked.empty() || !may_follow || std::ranges::all_of(options(), is_given)) return {};
+    if (asked.empty() || std::ranges::all_of(options(), is_given)) return {};
     asked += '}';
     return has_source && are_found(request, asked, operands, models) ? "" : asked;
 }

@@ -56,9 +56,9 @@ bool is_from_key(const Request& request, const std::string& key) {
 }
 
 bool is_in_config(const Request& request, const Option& option) {
-    const unsigned elsewhere = request.has("weights") ? of_draws : of_model;
+    const unsigned source = option.use & (of_draws | of_model);
     return (option.modes & in(request.settings.mode)) != 0 && (option.use & in_config) != 0 &&
-           (option.use & elsewhere) == 0;
+           (source == 0 || source == (request.has("weights") ? of_model : of_draws));
 }
 
 std::string config_of(const Request& request) {
