@@ -79,21 +79,6 @@ RealArray read_saved(const Input& input, const std::string& name, NumberType dty
     return io::array_in(input.file, name).read_reals(rules, nullptr);
 }
 
-/// Of the parameters of one projection, in the layout of the result.
-ProjectionShape shape_of_projection(const Input& input, const std::string& name) {
-    const json operands = member(*input.layout, "operands"),
-               axes = member(member(*input.layout, "axes"), "W_" + name);
-    const std::string location = input.file.location;
-    const Shape shape = io::unsigned_list(member(operands, "W_" + name)).value_or(Shape{});
-    double numbers = 1;  // the product of sizes in a file may overflow
-    for (const std::size_t size : shape) numbers *= static_cast<double>(size);
-    if (shape.size() != 3 || numbers < 1 || numbers >= 0x1p53)
-        fail_in_result(location, "its layout has no shape of W_" + name +
-                                     "; expected \"operands\" with (groups, d_out, d_in)");
-    return {shape[0], shape[2], shape[1], operands.contains("b_" + name),
-            axes.is_array() && !axes.empty() && axes.back() == "d_out"};
-}
-
 /// Leaves out where a result's inputs came from, which another source replaces.
 void leave_out_source(json& config, bool keeps_embedding) {
     for (const char* key : {"tokens", "rand", "randn", "text"}) config.erase(key);
@@ -266,12 +251,12 @@ void take_question(Request& request, Input& input) {
 }
 
 AnyLayerWeights SavedLayer::read_weights(const Request& request) const {
-    WeightShapes shapes{shape_of_projection(input_, "query"), shape_of_projection(input_, "key"),
-                        shape_of_projection(input_, "value"), std::nullopt, false};
-    if (member(*input_.layout, "operands").contains("W_out"))
-        shapes.out = shape_of_projection(input_, "out");
+    const auto shapes =
+        shapes_of_layout(*input_.layout, request.settings.mode, input_.file.location).weights;
+    if (!shapes)
+        fail_in_result(input_.file.location, "layout.operands has no W_query; expected its shape");
     return read_layer_weights(
-        shapes, request.settings.dtype, [&](const std::string& name, Shape expected) {
+        *shapes, request.settings.dtype, [&](const std::string& name, Shape expected) {
             RealArray values = read_saved(input_, name, request.settings.dtype);
             const bool has_groups = values.dimension() == expected.size();
             if (!has_groups && expected.front() == 1) expected.erase(expected.begin());

@@ -68,7 +68,7 @@ TEST_CASE("check: names of other programs, and one array without a name") {
                   0)["arrays"][0]["name"] == "attention_weights");
     write_text("attention_weights.json", result["attention_weights"].dump());
     checked(heads_question, {"--against", "attention_weights.json"}, 0);
-    // An array's own name is no mistake.
+    // An array's own name is accepted.
     theirs["context_vectors"] = theirs["output"];
     theirs.erase("output");
     write_text("theirs.json", theirs.dump());
