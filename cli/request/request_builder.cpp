@@ -133,7 +133,9 @@ void apply_key(Request& request, const std::string& key, const json& value,
     const auto fail = [&](const std::string& message) {
         Location key_location = location;
         key_location.value = {};
-        throw Error(ErrorKind::usage, text_of(request, key, key_location), message);
+        // An array under a name of another program, which --ignore-arrays leaves out.
+        throw Error(ErrorKind::usage, text_of(request, key, key_location),
+                    message + (value.is_array() ? "; or --ignore-arrays " + io::shortened(key) : ""));
     };
     const Option* positive = key.starts_with("no_") ? find_option(key.substr(3)) : nullptr;
     if (positive != nullptr && is_boolean(*positive))

@@ -70,6 +70,12 @@ Outcome of_request(const json& members, const Words& flags = {}) {
     return run_attn(Words{"sdpa"} + flags, members.dump());
 }
 
+Outcome of_record(const json& members, const Words& flags = {}) {
+    json record = members;
+    record["mode"] = "sdpa";
+    return run_attn(Words{"batch", "-"} + flags, record.dump());
+}
+
 TEST_CASE("names: other programs' names of arrays mean their keys in requests and in files") {
     std::size_t tested = 0;
     const Outcome manual = run_attn({"help", "requests"});
@@ -137,8 +143,12 @@ TEST_CASE("names: an array of no known name is an error, and that of a result a 
             CHECK(contains(refused.err, name));
             CHECK(contains(refused.err, "--ignore-arrays " + name));
         }
-        CHECK(of_request(more).code == 2);
         const Words ignored{"--bare", "--ignore-arrays", name};
+        CHECK(of_request(more).code == 2);
+        for (const Outcome& refused : {of_request(more), of_record(more)})
+            // A setting of this mode is an invalid value instead.
+            CHECK((name == "rope" || contains(refused.err, "; or --ignore-arrays " + name)));
+        CHECK(of_record(more, ignored).code == 0);
         CHECK(run_attn(Words{"sdpa", "more.safetensors"} + ignored).out == plain);
         CHECK(of_request(more, ignored).out == plain);
     }
@@ -150,6 +160,7 @@ TEST_CASE("names: an array of no known name is an error, and that of a result a 
             CHECK(noted.out == plain);
             CHECK(contains(noted.err, name));
         }
+        CHECK(contains(of_record(more).err, "; or --ignore-arrays " + name));
     }
     for (const Words& words :
          {Words{"sdpa", "more.safetensors"}, {"self", "--example", "journey"}, {"self", "-"}})
