@@ -228,7 +228,8 @@ class Walker:
         if kind is None or flag in ("--help", "--version") or value == "as" or re.search(r"(attn (?!calls)[a-z]+|as) ?$|\([^)]*$|in place of", before):
             return None
         choices = kind.split("|") if "|" in kind else []
-        example = re.fullmatch(r"[a-z]+|[A-Z,.:/\[\]a-z]*[A-Z][A-Z,.:/\[\]]*|'.*|\.\.\.", value) and value not in choices + words
+        is_name = flag == "--ignore-arrays"  # of an array of the file
+        example = not is_name and re.fullmatch(r"[a-z]+|[A-Z,.:/\[\]a-z]*[A-Z][A-Z,.:/\[\]]*|'.*|\.\.\.", value) and value not in choices + words
         if kind and (not value or example):
             value = choices[0] if choices and not choices[0].isupper() else next(
                 (text for pattern, text in EXAMPLES[1:] if re.search(pattern, kind)), "2")
