@@ -228,8 +228,9 @@ class Walker:
         if kind is None or flag in ("--help", "--version") or value == "as" or re.search(r"(attn (?!calls)[a-z]+|as) ?$|\([^)]*$|in place of", before):
             return None
         choices = kind.split("|") if "|" in kind else []
-        is_name = flag == "--ignore-arrays"  # of an array of the file
-        example = not is_name and re.fullmatch(r"[a-z]+|[A-Z,.:/\[\]a-z]*[A-Z][A-Z,.:/\[\]]*|'.*|\.\.\.", value) and value not in choices + words
+        if flag == "--ignore-arrays":  # with the names of the file's arrays
+            return [flag, found.string[found.end(1):].split(";")[0].strip()]
+        example = re.fullmatch(r"[a-z]+|[A-Z,.:/\[\]a-z]*[A-Z][A-Z,.:/\[\]]*|'.*|\.\.\.", value) and value not in choices + words
         if kind and (not value or example):
             value = choices[0] if choices and not choices[0].isupper() else next(
                 (text for pattern, text in EXAMPLES[1:] if re.search(pattern, kind)), "2")

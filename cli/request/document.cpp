@@ -86,8 +86,25 @@ private:
             results_.push_back(key);
         } else {
             apply_key(request_, key, document_.read_value(member),
-                      Location(member.key_offset, document_.text(member)));
+                      Location(member.key_offset, document_.text(member)),
+                      is_unread(member) ? unread_arrays() : "");
         }
+    }
+
+    /// Whether it is an array under a name that means nothing here.
+    bool is_unread(const io::JsonMember& member) const {
+        const std::string& name = member.key;
+        const bool is_own = name == "inputs" || name == "tokens" || name == io::passed_on_key;
+        return !is_own && document_.holds_array(member) && !is_ignored(request_, name) &&
+               key_meant(name, request_.settings.mode, 1).empty() &&
+               (request_.of_batch || !names_result(name));
+    }
+
+    std::string unread_arrays() const {
+        std::string names;
+        for (const io::JsonMember& member : document_.members())
+            if (is_unread(member)) names += (names.empty() ? "" : ",") + member.key;
+        return io::shortened(names, io::longest_list);
     }
 
     void check_mode() {

@@ -127,15 +127,14 @@ void apply_settings_of_result(Request& request, const json& asked) {
 }
 
 void apply_key(Request& request, const std::string& key, const json& value,
-               const Location& location) {
+               const Location& location, const std::string& unread) {
     const Option* option = find_option(key);
     const Mode mode = request.settings.mode;
     const auto fail = [&](const std::string& message) {
         Location key_location = location;
         key_location.value = {};
-        // An array under a name of another program, which --ignore-arrays leaves out.
         throw Error(ErrorKind::usage, text_of(request, key, key_location),
-                    message + (value.is_array() ? "; or --ignore-arrays " + io::shortened(key) : ""));
+                    message + (unread.empty() ? "" : "; or --ignore-arrays " + unread));
     };
     const Option* positive = key.starts_with("no_") ? find_option(key.substr(3)) : nullptr;
     if (positive != nullptr && is_boolean(*positive))

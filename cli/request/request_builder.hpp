@@ -15,9 +15,10 @@ namespace attn::cli {
 // precedence over the command line.
 
 /// Stores the value of a request document's key, unless a flag has set the option. `location` is
-/// the key's location. Errors: kind usage; an unknown key names the nearest known one.
+/// the key's location, `unread` the arrays that --ignore-arrays would have to leave out, or empty.
+/// Errors: kind usage; an unknown key names the nearest known one.
 void apply_key(Request& request, const std::string& key, const nlohmann::json& value,
-               const Location& location);
+               const Location& location, const std::string& unread = {});
 
 /// Stores a value that a model or attn wrote at `location`. Errors: kind input.
 void apply_value(Request& request, const std::string& key, const nlohmann::json& value,
