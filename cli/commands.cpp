@@ -12,7 +12,8 @@ constexpr const char* input_of_operator =
     "input";
 constexpr const char* input_of_layer =
     "a matrix, a batch, a request or an earlier result, as json, ndjson, csv, npy, npz or "
-    "safetensors (FILE:NAME picks one of several arrays); - or nothing: standard input";
+    "safetensors (FILE:NAME picks one of several arrays, FILE:float32:2x3 reads bare numbers); - "
+    "or nothing: standard input";
 
 /// The common flags. A mode's short help shows the first 12 that it accepts.
 constexpr HelpOverride common_mode_flags[] = {

@@ -230,6 +230,8 @@ class Walker:
         choices = kind.split("|") if "|" in kind else []
         if flag == "--ignore-arrays":  # with the names of the file's arrays
             return [flag, found.string[found.end(1):].split(";")[0].strip()]
+        if kind == "NAME" and re.fullmatch("[a-z-]+", value):  # one of more than its help lists
+            return [flag, value]
         example = re.fullmatch(r"[a-z]+|[A-Z,.:/\[\]a-z]*[A-Z][A-Z,.:/\[\]]*|'.*|\.\.\.", value) and value not in choices + words
         if kind and (not value or example):
             value = choices[0] if choices and not choices[0].isupper() else next(

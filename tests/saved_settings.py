@@ -61,6 +61,9 @@ QUESTIONS = [
                    {"d_out": 12, "heads": 6, "alibi": True, "alibi_slopes": "geometric"},
                    {"d_out": 12, "heads": 3, "rope": "interleaved", "out_bias": False})),
     ("multihead", {"rand": "6,4", "heads": 2, "init": "mha"}),
+    ("self", {"randn": "5,3", "init": "normal,0,0.5", "draw_order": "key,query,value"}),
+    ("multihead", {"rand": "4,6", "heads": 2, "rng": "numpy", "init": "randn", "qkv_joined": True}),
+    ("sdpa", {"randn": "2,4,3", "dropout": 0.5, "seed": 2}),
     # Given values that equal those that would follow.
     *(("causal", {**source, **more}) for source in (JOURNEY, RAND)
       for more in ({"d_out": 3}, {"d_out": 4, "d_k": 4}, {"d_v": 4}, {"d_out": 5, "d_k": 3},
@@ -118,6 +121,7 @@ CHANGES = {
               {"precision": 3}, {"emit": "context_vectors"}, {"context_length": 50}),
     "layers": ({"d_out": 4}, {"d_k": 2}, {"d_k": 12}, {"d_v": 4}, {"init": "none"},
                {"init": "rand"}, {"init": "xavier"}, {"qkv_bias": True}, {"rng_skip": 2},
+               {"init": "xavier_normal,0.5"}, {"qkv_joined": True}, {"draw_order": "out,key,query,value"},
                {"text": "two words"}, {"rand": "5,3"}, {"randn": "4,3"}, {"example": "pair"},
                {"INPUT": "other.csv"}, {"INPUT": "wide.csv"}, {"weights_layout": "out-in"}),
     "text": ({"embed_dim": 4}, {"embed_seed": 3}, {"vocab_size": 60}, {"text": "a b a"}),

@@ -100,6 +100,11 @@ struct Option {
     const char* value_of = nullptr;
 };
 
+/// The error of a list of texts.
+inline constexpr const char* one_text =
+    "a list; expected one text, as jq -c '.text[] as $one | .text = $one' writes the requests of "
+    "attn batch";
+
 /// The option of this key, or null.
 const Option* find_option(std::span<const Option> options, std::string_view key);
 
@@ -178,6 +183,7 @@ struct HelpOverride {
 inline constexpr HelpOverride csv_help[] = {
     {"csv_header", "whether CSV starts with a header line (default auto)"},
     {"csv_labels", "whether the first CSV column holds labels (default auto)"},
+    {"csv_index", "whether the first CSV column is an index (default auto)"},
     {"csv_decimal", "the decimal mark of numbers in CSV (default .)"},
     {"csv_quotes", "whether \" quotes fields of CSV (default yes)"},
     {"csv_comments", "lines of CSV that begin with # are comments"}};

@@ -251,7 +251,7 @@ private:
         const bool is_operand = option->field.kind == FieldKind::operand;
         const bool takes_constants = is_operand && option->field.set != nullptr;
         if (value.is_array() && !is_list(*option) && !takes_constants)
-            refuse("a list; expected one value");
+            refuse(key == "text" ? one_text : "a list; expected one value");
         if (value.is_boolean() && has_value(*option)) refuse("a boolean; expected a value");
         if (value.is_number() && is_text(*option) && !takes_constants)
             refuse("a number; expected a string");

@@ -1,23 +1,35 @@
 #include <algorithm>
 
+#include <nlohmann/json.hpp>
+
 #include "cli/batch/batch.hpp"
 #include "cli/output/output.hpp"
 #include "cli/request/errors.hpp"
 #include "core/base/error.hpp"
 #include "core/base/threads.hpp"
 #include "io/file/path.hpp"
+#include "io/read/json_document.hpp"
 #include "io/text/json_text.hpp"
+#include "io/write/row_text.hpp"
 
 namespace attn::cli {
 namespace {
 
 constexpr std::size_t longest_location = 1000;  // a path may be as long as its record
 
-/// A result as a line of about `bytes` bytes, or as arrays.
-RecordOutcome outcome_of(const Request& request, const io::Report& report, std::size_t bytes) {
-    if (!request.format->json)
+/// The field of an id in a table.
+std::string id_field(const std::string& id) {
+    return id.starts_with('"') ? io::quoted_field(io::parse_own(id).get<std::string>()) : id;
+}
+
+/// A result as a line of about `bytes` bytes, as the lines of a table with a header, or as arrays.
+RecordOutcome outcome_of(const Request& request, io::Report report, const Record& record,
+                         std::size_t bytes) {
+    if (request.format->lists_elements)
+        report.record = {{"record", std::to_string(record.number)}, {"id", id_field(request.id)}};
+    else if (!request.format->json)
         return {.line = io::TextBuffer(head_text(report.head)),
-                .packed = pack(request, report.arrays, *report.workers)};
+                .packed = pack(request, std::move(report.arrays), *report.workers)};
     io::BufferOutput out;
     constexpr std::size_t of_config = 2048;
     out.text().reserve(bytes + of_config);
@@ -27,18 +39,31 @@ RecordOutcome outcome_of(const Request& request, const io::Report& report, std::
 
 }  // namespace
 
-PackedArrays pack(const Request& request, const std::vector<NamedArray>& arrays,
-                  ThreadPool& workers) {
+PackedArrays pack(const Request& request, std::vector<NamedArray> arrays, ThreadPool& workers) {
     std::optional<io::StoredArrays> stored;
     if (request.store) stored = io::stored_arrays(arrays, *request.store);
+    const bool are_words = stored && stored->type.is_integer();
     PackedArrays packed;
     std::uint64_t bytes = 0;
     for (std::size_t i = 0; i < arrays.size(); ++i) {
         packed.arrays.push_back(
-            {arrays[i].name, io::describe(arrays[i], stored), stored ? stored->saturated[i] : 0});
+            {arrays[i].name, io::describe(arrays[i], stored), stored ? stored->saturated[i] : 0,
+             are_words && io::is_real(arrays[i]) ? io::text_of(stored->type) : ""});
         bytes += packed.arrays.back().type.size();
     }
     packed.bytes.reserve(static_cast<std::size_t>(bytes));
+    if (request.format->write_archive == nullptr) {
+        io::Report report;
+        report.arrays = std::move(arrays);
+        report.stored = std::move(stored);
+        report.workers = &workers;
+        report.command = "attn batch: the record with id " + request.id;
+        report.file = "record " + request.id;
+        io::BufferOutput out;
+        request.format->write(out, report, {});
+        packed.bytes = std::move(out.text());
+        return packed;
+    }
     for (const NamedArray& array : arrays)
         io::write_bytes(array, stored, &workers,
                         [&](std::string_view piece) { packed.bytes += piece; });
@@ -60,23 +85,32 @@ std::string start_of_bare(const Record& record) {
     return start;
 }
 
-void check_answer_format(const Request& request, const io::OutputFormat* packed) {
+void check_answer_format(Request& request, const io::OutputFormat* packed,
+                         const io::OutputFormat* lines) {
     if (packed != nullptr) {
         if (request.format != packed)
             throw setting_error(request, "format",
                                 "--out-dir writes " + std::string(packed->name) + "; expected " +
                                     std::string(packed->name) + ", or no such setting");
+        request.settings.emit = arrays_to_write(request);
         return check_style_and_store(request);
     }
-    const bool is_json = request.format->json;
-    refuse(request,
-           {{"format", !is_json && request.format->write_archive != nullptr,
-             "a batch writes lines of JSON; expected json or ndjson, or --out-dir DIR as well"},
-            {"format", !is_json, "a batch writes lines of JSON; expected json or ndjson"},
-            {"pretty", request.pretty, "an answer of a batch is one line; expected false"},
-            {"store", request.store.has_value(),
-             "an answer of a batch is JSON, which keeps numbers as computed; expected --out-dir "
-             "DIR as well, or no such setting"}});
+    const bool is_of_batch = request.format->of_batch;
+    const bool is_other =
+        lines != nullptr && lines->lists_elements != request.format->lists_elements;
+    refuse(
+        request,
+        {{"format", !is_of_batch && request.format->packs(),
+          "a batch writes lines of JSON; expected json, ndjson or csv-long, or --out-dir DIR as "
+          "well"},
+         {"format", !is_of_batch,
+          "a batch writes lines of JSON; expected json, ndjson or csv-long"},
+         {"format", is_other,
+          "not the format of the batch, which all of its records have; expected no such setting"},
+         {"pretty", request.pretty, "an answer of a batch is one line; expected false"},
+         {"store", request.store.has_value(),
+          "an answer of a batch is JSON, which keeps numbers as computed; expected --out-dir "
+          "DIR as well, or no such setting"}});
 }
 
 Answerer::Answerer(const BatchRequest& batch, io::LoadedModels& models)
@@ -145,7 +179,7 @@ ModelAsked Answerer::ask_model(const Record& record, io::InputFile file) const {
     ModelAsked asked =
         model_of_record(defaults_, *batch_.program, std::move(file), {}, batch_.model_flags);
     if (asked.request.id.empty()) asked.request.id = record.default_id;
-    check_answer_format(asked.request, packed_);
+    check_answer_format(asked.request, packed_, defaults_.format);
     return asked;
 }
 
@@ -156,7 +190,7 @@ RecordOutcome Answerer::answer_model(const Record& record, io::InputFile file) {
     if (batch_.dry_run) return {io::TextBuffer(plan.cost_line(true))};
     plan.check_size();
     plan.require_memory(true);
-    return outcome_of(plan.request(), plan.run(workers_, nullptr), 0);
+    return outcome_of(plan.request(), plan.run(workers_, nullptr), record, 0);
 }
 
 PlannedQuestion Answerer::plan(const Record& record, Line line) {
@@ -170,7 +204,7 @@ PlannedQuestion Answerer::plan(const Record& record, Line line) {
             throw Error(ErrorKind::usage, location_of(flag),
                         "mode " + std::string(row_of(asked.request.settings.mode).name) +
                             " does not have this setting; expected it in records of mode model");
-    check_answer_format(asked.request, packed_);
+    check_answer_format(asked.request, packed_, defaults_.format);
     const PlanOptions options{.stream = streams_arrays(asked.request)};
     return plan_question(read_question(std::move(asked), {workers_, models_}), options);
 }
@@ -178,7 +212,9 @@ PlannedQuestion Answerer::plan(const Record& record, Line line) {
 void Answerer::remember(const io::InputFile& line, Answer&& answered, double memory,
                         Prepared* kind) {
     constexpr std::size_t max_kinds = 8;
-    if (!Prepared::may_be(line, answered.question.request, answered.plan, memory)) return;
+    const bool is_table = defaults_.format->lists_elements;
+    if (is_table || !Prepared::may_be(line, answered.question.request, answered.plan, memory))
+        return;
     std::string asked = answered.question.request.asked;
     if (kind == nullptr) {
         Prepared alike(line, std::move(answered.question.request));
@@ -207,7 +243,7 @@ RecordOutcome Answerer::answer_line(const Record& record, const Line& line, Prep
         return outcome_of(answered.question.request,
                           make_report(answered.question.request, answered.plan,
                                       std::move(answered.result), workers_),
-                          cost.bytes);
+                          record, cost.bytes);
     });
     if (line) remember(*line, std::move(answered), cost.memory, alike);
     return outcome;

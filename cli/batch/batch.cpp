@@ -186,8 +186,9 @@ void report_failures(const BatchRequest& request, const BatchCount& count, std::
 }
 
 void end_by_signal(const BatchRequest& request, const Stop& stop, std::uint64_t records) {
-    stop.end_by_signal(records, request.output == "-" ? ""
-                                : request.parts       ? "; --resume goes on"
+    const bool may_go_on = request.output != "-" && !request.defaults.format->lists_elements;
+    stop.end_by_signal(records, !may_go_on      ? ""
+                                : request.parts ? "; --resume goes on"
                                                 : "; --resume " + request.output + " goes on");
 }
 
@@ -227,8 +228,7 @@ BatchCount replace_output(const BatchRequest& request, io::LoadedModels& models,
             Progress progress;
             std::optional<Parts> parts;
             if (made.layout != nullptr) parts.emplace(*made.layout, made.first, 0, answers);
-            BatchResults results(answers, parts ? &*parts : nullptr, {}, request.max_failures,
-                                 progress, stop);
+            BatchResults results(answers, parts ? &*parts : nullptr, {}, request, progress, stop);
             // The answers before damaged requests are kept.
             fault =
                 Batch(request, models, records, good ? &*good : nullptr, results, progress, stop)
@@ -237,7 +237,7 @@ BatchCount replace_output(const BatchRequest& request, io::LoadedModels& models,
             count = results.count();
         });
     } catch (const Error& error) {
-        if (good || !out.keep_lines()) throw;
+        if (good || request.defaults.format->lists_elements || !out.keep_lines()) throw;
         fault = std::make_exception_ptr(Error(error.kind(), error.location(), error.what(),
                                               "; the answers until then are kept, and --resume ",
                                               request.output, " goes on"));
@@ -267,8 +267,7 @@ BatchCount go_on(const BatchRequest& request, io::LoadedModels& models, RecordRe
     // read the output unchanged.
     if (all_regular(request)) out << "";
     Progress progress;
-    BatchResults results(out, parts ? &*parts : nullptr, answered.count, request.max_failures,
-                         progress, stop);
+    BatchResults results(out, parts ? &*parts : nullptr, answered.count, request, progress, stop);
     const std::exception_ptr fault =
         Batch(request, models, records, nullptr, results, progress, stop).run();
     out << "";  // truncates the output even if there was no answer

@@ -26,10 +26,11 @@ namespace attn::cli {
 /// answer.
 struct PartLayout {
     std::string folder;
-    const io::OutputFormat* format = nullptr;  ///< with write_archive; not null
+    const io::OutputFormat* format = nullptr;  ///< one that packs; not null
     std::size_t records_per_file = 1000;
     Shard shard;  ///< several shards may share the folder
-
+    /// Whether a file may hold many records, whose arrays are then at known offsets.
+    bool holds_many() const { return format->write_archive != nullptr; }
     /// The path of the index: "out/index.ndjson", "out/index-2-of-8.ndjson".
     std::string index() const;
 
@@ -73,12 +74,14 @@ struct PackedArray {
     std::string name;  ///< "context_vectors"
     io::ArrayBytes type;
     std::uint64_t saturated = 0;  ///< numbers beyond the largest one of the stored type
-    std::uint64_t offset = 0;     ///< of the first element in the file
+    std::string store = {};       ///< the meaning of integers, or empty
+    std::string entry = {};       ///< its name in the file
+    std::optional<std::uint64_t> offset = {};  ///< in a file of many: of the first element
 };
 
 struct PackedArrays {
     std::vector<PackedArray> arrays;
-    io::TextBuffer bytes;  ///< of all arrays, one after the other, row-major
+    io::TextBuffer bytes;  ///< of all arrays in turn, row-major; or of a file of one record
 };
 
 /// What became of a record.
@@ -92,9 +95,9 @@ struct RecordOutcome {
     std::size_t size() const { return line.size() + (packed ? packed->bytes.size() : 0); }
 };
 
-/// The arrays in the type that the request stores. Streams are consumed.
-PackedArrays pack(const Request& request, const std::vector<NamedArray>& arrays,
-                  ThreadPool& workers);
+/// The arrays in the type that the request stores. Streams are consumed. Errors: kind usage for
+/// arrays that one file cannot hold.
+PackedArrays pack(const Request& request, std::vector<NamedArray> arrays, ThreadPool& workers);
 
 /// A line of the index of --out-dir: an answer's head, and the location of its arrays.
 struct IndexLine {
@@ -172,9 +175,10 @@ public:
     /// `already` counts the answers that the output holds before the first new one. `parts` takes
     /// the answers instead of the output; null: none.
     BatchResults(io::Output& out, Parts* parts, const BatchCount& already,
-                 std::optional<std::uint64_t> max_failures, Progress& progress, Stop& stop)
+                 const BatchRequest& request, Progress& progress, Stop& stop)
         : out_(out), parts_(parts), count_(already), before_(already.records),
-          max_failures_(max_failures), progress_(progress), stop_(stop) {}
+          max_failures_(request.max_failures), is_table_(request.defaults.format->lists_elements),
+          progress_(progress), stop_(stop) {}
 
     /// Adds the answers to consecutive records from number `first` on, counted from 0. Waits while
     /// too many answers are queued after a missing one. Errors: those of the output.
@@ -190,9 +194,10 @@ public:
 
 private:
     void append(std::vector<RecordOutcome>& answers);
+    std::string_view lines_of(RecordOutcome& answer);
     void write(std::string_view lines);
     void add_to_parts(RecordOutcome& answer);
-    void write_large(io::TextBuffer& line);
+    void write_large(std::string_view lines);
     void write_ready();
     bool has_room(std::uint64_t first) const;
 
@@ -201,6 +206,8 @@ private:
     BatchCount count_;
     std::uint64_t before_;  // records of an earlier run
     std::optional<std::uint64_t> max_failures_;
+    bool is_table_;
+    std::string header_;  // of the table of all answers
     Progress& progress_;
     Stop& stop_;
 
@@ -276,8 +283,10 @@ std::string start_of_result(const Record& record, bool is_index);
 std::string start_of_bare(const Record& record);
 
 /// An answer is one line of JSON, or arrays in a file of the format `packed`; null: JSON. Errors:
-/// kind usage for settings that request another format.
-void check_answer_format(const Request& request, const io::OutputFormat* packed);
+/// kind usage for settings that request another format; `lines`: what the batch writes, null if the
+/// request is its own.
+void check_answer_format(Request& request, const io::OutputFormat* packed,
+                         const io::OutputFormat* lines = nullptr);
 
 /// Answers records one by one; each job has its own instance. Jobs share the processors; a single
 /// job may use all of them.

@@ -15,14 +15,24 @@ namespace {
 
 constexpr int some_failed = 1;
 
-/// Refuses a name whose suffix implies another format.
-void check_output_name(const BatchRequest& batch) {
+/// Takes the format of the output's name, and refuses a suffix that implies another one.
+void take_output_name(BatchRequest& batch) {
     const OutputName name{batch.output, (batch.resume ? "--resume " : "--output ") + batch.output,
                           "answers of a batch are lines of JSON", ", or --format ndjson as well"};
-    if (batch.defaults.has("format"))
-        check_format_of_name(batch.defaults, name);
-    else
-        format_of_name(io::output_formats, name, false, &io::OutputFormat::json);
+    Request& defaults = batch.defaults;
+    if (defaults.has("format"))
+        check_format_of_name(defaults, name);
+    else if (const io::OutputFormat* const named =
+                 format_of_name(io::output_formats, name, false, &io::OutputFormat::of_batch);
+             named != nullptr && named->lists_elements)
+        defaults.format = named;
+    const bool is_table = defaults.format->lists_elements;
+    if (is_table && batch.resume)
+        throw Error(ErrorKind::usage, name.location,
+                    "conflicts with csv-long, whose lines do not tell which records are complete; "
+                    "expected lines of JSON, or --output");
+    if (is_table && batch.dry_run)
+        throw Error(ErrorKind::usage, "--dry-run", "writes JSON; expected json or ndjson");
 }
 
 void refuse_standard_input(const std::string& path, const std::string& location) {
@@ -32,7 +42,7 @@ void refuse_standard_input(const std::string& path, const std::string& location)
 }
 
 /// Refuses settings that no record of a batch can have.
-void refuse_defaults(const Request& defaults, const io::OutputFormat* packed) {
+void refuse_defaults(Request defaults, const io::OutputFormat* packed) {
     check_answer_format(defaults, packed);
     // Otherwise every record would report the same unknown name.
     std::vector<std::string> names = defaults.settings.emit;
@@ -57,16 +67,14 @@ std::vector<FlagValue> model_flags_of(const Args& args) {
 
 /// The format of --out-dir: npz unless one is given.
 const io::OutputFormat* packed_format(const Request& defaults) {
-    const auto packs = [](const io::OutputFormat& format) {
-        return format.write_archive != nullptr;
-    };
-    if (defaults.has("format")) {
-        if (!packs(*defaults.format))
-            throw setting_error(defaults, "format",
-                                "is not a format of --out-dir; expected npz or safetensors");
-        return defaults.format;
-    }
-    return std::ranges::find_if(io::output_formats, packs);
+    if (!defaults.has("format"))
+        return std::ranges::find(io::output_formats, "npz", &io::OutputFormat::name);
+    if (defaults.format->packs()) return defaults.format;
+    std::vector<std::string_view> names;
+    for (const io::OutputFormat& format : io::output_formats)
+        if (format.packs()) names.push_back(format.name);
+    throw setting_error(defaults, "format",
+                        "is not a format of --out-dir; expected " + listed(names));
 }
 
 Request defaults_of(const Args& args) {
@@ -103,8 +111,16 @@ std::optional<PartLayout> parts_of(const Args& args, const BatchRequest& batch) 
     parts.folder = *folder;
     parts.format = batch.defaults.format;
     parts.shard = batch.shard;
-    if (const auto records = args.whole("records_per_file"))
+    const auto records = args.whole("records_per_file");
+    if (!parts.holds_many()) {
+        if (records.value_or(1) != 1)
+            throw Error(ErrorKind::usage, "--records-per-file " + std::to_string(*records),
+                        "a file of format ", parts.format->name,
+                        " holds one record; expected 1, or --format npz or safetensors");
+        parts.records_per_file = 1;
+    } else if (records) {
         parts.records_per_file = static_cast<std::size_t>(*records);
+    }
     return parts;
 }
 
@@ -154,7 +170,7 @@ BatchRequest batch_of(const Args& args) {
         return batch;
     }
     batch.output = output_in(args);
-    check_output_name(batch);
+    take_output_name(batch);
     return batch;
 }
 
@@ -199,7 +215,8 @@ constexpr Option batch_options[] = {
     {.key = "records_per_file",
      .limits = {1, 1e6, "an integer from 1 to 1000000"},
      .argument = "N",
-     .help = "with --out-dir: records of one file, fewer above 64 MiB (default 1000)"},
+     .help = "with --out-dir: records of one file, fewer above 64 MiB (default 1000, or 1 of npy, "
+             "c and memh)"},
     {.key = "resume",
      .argument = "FILE",
      .help = "continue FILE: skip the records that it answers; with --out-dir, --resume alone "
@@ -220,12 +237,13 @@ constexpr Option batch_options[] = {
      .help = "a record that names a file fails (default off)"},
 };
 
-/// With those of mode model; modes have --text too.
+/// With those of mode model, but for those that modes have too.
 constexpr auto all_options = [] {
-    std::array<Option, std::size(batch_options) + std::size(model_options) - 1> all{};
+    constexpr std::array<std::string_view, 3> shared{"text", "text_file", "truncate"};
+    std::array<Option, std::size(batch_options) + std::size(model_options) - shared.size()> all{};
     auto end = std::ranges::copy(batch_options, all.begin()).out;
     for (const Option& option : model_options)
-        if (option.key != std::string_view("text")) {
+        if (std::ranges::find(shared, option.key) == shared.end()) {
             *end = option;
             (end++)->group = "Records of mode model";
         }

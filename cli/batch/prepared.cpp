@@ -40,9 +40,12 @@ bool Prepared::may_be(const io::InputFile& line, const Request& request, const P
     const bool is_small =
         line.source->text.size() <= longest_alike && memory <= static_cast<double>(longest_alike);
     const OperandShapes& shapes = plan.operands;
-    return is_small && request.operand_files.empty() && !request.example && !request.text &&
-           request.settings.drawn_shape().empty() && !request.is_next_layer && !shapes.weights &&
-           !shapes.norm && !shapes.has_token_ids;
+    const Settings& s = plan.config;
+    // Else how many draws an answer takes depends on its seed.
+    const bool has_fixed_draws = s.rng == Rng::torch && s.init != Init::trunc_normal;
+    return is_small && has_fixed_draws && request.operand_files.empty() && !request.example &&
+           !request.text && request.settings.drawn_shape().empty() && !request.is_next_layer &&
+           !shapes.weights && !shapes.norm && !shapes.has_token_ids;
 }
 
 Prepared::Prepared(const io::InputFile& line, Request request) : request_(std::move(request)) {
@@ -142,10 +145,10 @@ std::optional<RecordOutcome> Prepared::answer(const io::InputFile& line, const s
         if (!own.empty()) request_.id = std::move(own);
     }
     if (!seed.empty()) planned->plan.config.seed = {*io::number_of_text<std::uint64_t>(seed)};
-    const Result result = compute(planned->plan, std::move(operands), runtime.pool);
+    Result result = compute(planned->plan, std::move(operands), runtime.pool);
     if (!request_.format->json)
         return RecordOutcome{.line = io::TextBuffer(head_of(*planned, seed)),
-                             .packed = pack(request_, result.arrays, runtime.pool)};
+                             .packed = pack(request_, std::move(result.arrays), runtime.pool)};
     io::BufferOutput out;
     out.text().reserve(planned->longest + planned->longest / 8);
     out << head_of(*planned, seed);

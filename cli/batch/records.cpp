@@ -35,6 +35,7 @@ bool is_one_record(const BatchInput& input) {
     if (input.path == "-") return false;
     try {
         const io::DataPath path = io::split_data_path(input.path);
+        if (path.raw) return true;
         const io::InputFormat* format = io::format_of_name(path.file);
         if (format == nullptr || format == io::ndjson_input) return false;
         return format != io::json_input || !path.array.empty() || !holds_lines(path.file);
@@ -169,7 +170,8 @@ io::Next RecordReader::next(Record& record, bool may_wait) {
         }
         const io::Next next = next_of_any_shard(record, may_wait);
         if (next != io::Next::found) return next;
-        if (given_++ % shard_.shards != shard_.shard - 1) continue;
+        record.number = given_++;
+        if (record.number % shard_.shards != shard_.shard - 1) continue;
         record.forget();
         if (ids_) require_new_id(record);
         return next;

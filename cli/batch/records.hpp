@@ -118,11 +118,12 @@ std::string output_in(const Args& args);
 
 class Record {
 public:
-    std::string file;        ///< that contains the record, or is the record
-    std::size_t line = 0;    ///< in the file; 0 if the record is the whole file
-    std::string text;        ///< of the line
-    std::size_t size = 0;    ///< bytes of the line; if the text is shorter, the line was too long
-    std::string default_id;  ///< as JSON
+    std::string file;          ///< that contains the record, or is the record
+    std::size_t line = 0;      ///< in the file; 0 if the record is the whole file
+    std::string text;          ///< of the line
+    std::size_t size = 0;      ///< bytes of the line; if the text is shorter, the line was too long
+    std::string default_id;    ///< as JSON
+    std::uint64_t number = 0;  ///< among all records, from 0
     std::optional<std::string> answer;  ///< its line, if already known
 
     /// "requests.ndjson:7", or the file.

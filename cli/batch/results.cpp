@@ -72,12 +72,14 @@ void BatchResults::append(std::vector<RecordOutcome>& answers) {
             return;
         }
         // If this throws, the record is not counted, and nothing after it is written.
+        const std::string_view lines = lines_of(answer);
         if (parts_ != nullptr)
             add_to_parts(answer);
-        else if (answer.line.size() < ready_bytes)
-            ready_ += answer.line.text();
+        else if (lines.size() < ready_bytes)
+            ready_ += lines;
         else
-            write_large(answer.line);
+            write_large(lines);
+        if (parts_ == nullptr) answer.line = {};
         ++next_;
         ++count_.records;
         if (answer.problem.empty()) continue;
@@ -87,6 +89,27 @@ void BatchResults::append(std::vector<RecordOutcome>& answers) {
             stop_.want();
         }
     }
+}
+
+/// What an answer adds to the output. Of a table that is one header, of the first good answer, and
+/// nothing of a record that fails, which is reported.
+std::string_view BatchResults::lines_of(RecordOutcome& answer) {
+    std::string_view lines = answer.line.text();
+    if (!is_table_) return lines;
+    const std::size_t end = lines.find('\n') + 1;
+    const std::string_view header = lines.substr(0, end);
+    if (answer.problem.empty() && header_.empty()) {
+        header_ = header;
+        return lines;
+    }
+    if (answer.problem.empty() && header != header_)
+        answer.problem = "record " + std::to_string(count_.records) + ": has the columns " +
+                         std::string(header.substr(0, end - 1)) + "; expected " +
+                         header_.substr(0, header_.size() - 1) +
+                         ", as of the records before it; or another batch for it";
+    if (answer.problem.empty()) return lines.substr(end);
+    report(answer.problem);
+    return {};
 }
 
 /// After an error nothing more is written, as in write().
@@ -99,10 +122,9 @@ void BatchResults::add_to_parts(RecordOutcome& answer) {
 }
 
 /// Writes without a copy.
-void BatchResults::write_large(io::TextBuffer& line) {
+void BatchResults::write_large(std::string_view lines) {
     write_ready();
-    write(line.text());
-    line = {};
+    write(lines);
 }
 
 void BatchResults::write_ready() {
@@ -165,11 +187,14 @@ std::string index_line_text(const IndexLine& line) {
     for (const PackedArray& array : line.arrays) {
         arrays += arrays.back() == '[' ? "{" : ",{";
         io::append_member(arrays, "name", array.name);
-        io::append_member(arrays, "entry", entry_name(line.record, array.name));
+        io::append_member(arrays, "entry", array.entry);
         io::append_member(arrays, "dtype", row_of(array.type.element).name);
         io::append_member(arrays, "shape", array.type.shape);
-        io::append_member(arrays, "offset", array.offset);
-        io::append_member(arrays, "bytes", array.type.size());
+        if (!array.store.empty()) io::append_member(arrays, "store", array.store);
+        if (array.offset) {
+            io::append_member(arrays, "offset", *array.offset);
+            io::append_member(arrays, "bytes", array.type.size());
+        }
         if (array.saturated != 0) io::append_member(arrays, "saturated", array.saturated);
         arrays += '}';
     }
@@ -228,7 +253,10 @@ std::optional<IndexLine> read_index_line(const io::JsonDocument& document,
             line.arrays.push_back({array.at("name").get<std::string>(),
                                    {*type, array.at("shape").get<std::vector<std::size_t>>()},
                                    array.value("saturated", std::uint64_t{0}),
-                                   array.at("offset").get<std::uint64_t>()});
+                                   array.value("store", std::string()),
+                                   array.at("entry").get<std::string>()});
+            if (array.contains("offset"))
+                line.arrays.back().offset = array["offset"].get<std::uint64_t>();
         }
     } catch (const nlohmann::json::exception&) {
         return {};
@@ -249,8 +277,9 @@ std::string problem_of(const PartLayout& layout, const IndexLine& line, std::uin
     const std::uint64_t size = std::filesystem::file_size(path, error);
     if (error) return path + " is missing";
     for (const PackedArray& array : line.arrays)
-        if (array.offset > size || array.type.size() > size - array.offset)
-            return path + " ends before " + entry_name(line.record, array.name);
+        if (layout.holds_many() &&
+            (!array.offset || *array.offset > size || array.type.size() > size - *array.offset))
+            return path + " ends before " + array.entry;
     return {};
 }
 
@@ -263,8 +292,10 @@ bool holds(const PartLayout& layout, const IndexLine& line, const PackedArrays& 
     const auto bytes = io::Bytes::open(io::path_in(layout.folder, line.file),
                                        {.regular_only = true, .is_own_output = true});
     std::string stored;
+    if (!layout.holds_many()) stored = bytes->read(0, static_cast<std::size_t>(bytes->size()));
     for (const PackedArray& array : line.arrays)
-        stored += bytes->read(array.offset, static_cast<std::size_t>(array.type.size()));
+        if (layout.holds_many())
+            stored += bytes->read(*array.offset, static_cast<std::size_t>(array.type.size()));
     return stored == packed.bytes.text();
 }
 
@@ -322,20 +353,25 @@ void Parts::finish() {
     const std::string name = layout_.part_name(part_);
     std::vector<io::ArchiveEntry> entries;
     bool has_good = false;
-    for (const Held& held : held_) {
+    for (Held& held : held_) {
         if (!held.outcome.packed) continue;
         has_good = true;
         std::string_view rest = held.outcome.packed->bytes.text();
-        for (const PackedArray& array : held.outcome.packed->arrays) {
+        for (PackedArray& array : held.outcome.packed->arrays) {
+            array.entry = layout_.holds_many() ? entry_name(held.record, array.name) : array.name;
+            if (!layout_.holds_many()) continue;
             const auto size = static_cast<std::size_t>(array.type.size());
-            entries.push_back(
-                {entry_name(held.record, array.name), array.type, rest.substr(0, size)});
+            entries.push_back({array.entry, array.type, rest.substr(0, size)});
             rest.remove_prefix(size);
         }
     }
     if (has_good) {
-        io::write_durably(io::path_in(layout_.folder, name),
-                          [&](io::Output& out) { layout_.format->write_archive(out, entries); });
+        io::write_durably(io::path_in(layout_.folder, name), [&](io::Output& out) {
+            if (layout_.holds_many())
+                layout_.format->write_archive(out, entries);
+            else
+                out << held_.front().outcome.packed->bytes.text();
+        });
         ++part_;
     }
     std::string lines;
@@ -345,7 +381,8 @@ void Parts::finish() {
             lines += outcome.line.text();
             continue;
         }
-        for (PackedArray& array : outcome.packed->arrays) array.offset = (entry++)->offset;
+        if (layout_.holds_many())
+            for (PackedArray& array : outcome.packed->arrays) array.offset = (entry++)->offset;
         lines += index_line_text(
             {std::string(outcome.line.text()), record, name, std::move(outcome.packed->arrays)});
     }

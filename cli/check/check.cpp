@@ -103,11 +103,14 @@ CheckedQuestion::CheckedQuestion(PlannedQuestion planned, const CheckRequest& re
       notes_(std::move(planned.question.notes)), theirs_{request.names.empty()
                                                              ? std::vector<NamePair>()
                                                              : read_names(request.names),
-                                                         request.type, request_.csv},
+                                                         request.type, request.words,
+                                                         request.exact || request.limits.units,
+                                                         request_.csv},
       problem_(at_locations(
           request_,
           [&] { return exact_question(planned.plan, planned.question.operands, pool_); })),
-      judge_(problem_, request.tolerance, pool_) {}
+      operands_(request.search ? std::move(planned.question.operands) : Operands()),
+      judge_(problem_, request.limits, pool_) {}
 
 ProgramJudgement CheckedQuestion::judge(const io::InputFile& theirs) {
     TheirFile file = read_theirs(theirs, theirs_, problem_.plan, pool_);
@@ -164,7 +167,8 @@ void CheckedQuestion::name_type(ProgramJudgement& judgement, const std::vector<G
     const auto wrong =
         std::find_if(judgement.arrays.begin(), judgement.arrays.end(),
                      [](const ArrayJudgement& array) { return array.verdict == Verdict::wrong; });
-    if (wrong == judgement.arrays.end() || asked_.type || asked_.tolerance) return;
+    if (wrong == judgement.arrays.end() || asked_.type || asked_.limits.are_given()) return;
+    if (given[static_cast<std::size_t>(wrong - judgement.arrays.begin())].words) return;
     for (const auto& [type, type_name] : judged_types) {
         judge_.free_memory();
         if (!fits_type(judgement, given, type)) continue;
@@ -229,6 +233,16 @@ void CheckedQuestion::search(ProgramJudgement& judgement, const std::vector<Give
         indices.push_back(i);
     }
     if (theirs.empty()) return;
+    if (search_layouts(judgement, given, theirs, indices, max_changes) || max_changes < 2) return;
+    judgement.matches = search_draws(request_, problem_, operands_, theirs, pool_);
+}
+
+/// By the conventions, with the axes of each array as they were judged, and then in other orders.
+bool CheckedQuestion::search_layouts(ProgramJudgement& judgement,
+                                     const std::vector<GivenArray>& given,
+                                     const std::vector<TheirArray>& theirs,
+                                     const std::vector<std::size_t>& indices,
+                                     std::size_t max_changes) {
     judge_.free_memory();
     std::set<NumberType> types;
     for (const TheirArray& array : theirs) types.insert(array.type);
@@ -254,7 +268,8 @@ void CheckedQuestion::search(ProgramJudgement& judgement, const std::vector<Give
         }
         return true;
     };
-    if (matches_as({}) || max_changes < 2) return;
+    if (matches_as({})) return true;
+    if (max_changes < 2) return false;
     // Where several orders of axes fit, the one that was judged is a guess.
     options.max_changes = 2;
     const auto layouts_at = [&](std::size_t i) {
@@ -267,14 +282,33 @@ void CheckedQuestion::search(ProgramJudgement& judgement, const std::vector<Give
         if (!judgement.arrays[indices[i]].axes.empty())
             if (const Layout first = layouts_at(i).front(); first.axes.empty())
                 own.emplace_back(i, first);
-    if (own.size() > 1 && matches_as(own)) return;
+    if (own.size() > 1 && matches_as(own)) return true;
     for (std::size_t i = 0; i < theirs.size(); ++i) {
         const ArrayJudgement& array = judgement.arrays[indices[i]];
         if (array.verdict != Verdict::wrong && array.axes.empty()) continue;
         for (const Layout& layout : layouts_at(i))
             if (layout.axes != array.axes && layout.rank() == 0 && matches_as({{i, layout}}))
-                return;
+                return true;
     }
+    return false;
+}
+
+void write_verdicts(const CheckRequest& request, FunctionRef<void(io::Output&)> write,
+                    const JUnitReport& junit) {
+    std::optional<io::OutputFile> other;
+    if (!request.junit.empty()) {
+        if (io::is_same_output(request.junit, request.flags.output))
+            throw Error(ErrorKind::usage, "--junit " + request.junit,
+                        "the same file as the report; expected another");
+        other.emplace(request.junit);
+    }
+    io::OutputFile out(request.flags.output);
+    out.fill([&](io::Output& to) { write(to); });
+    if (other) {
+        other->fill([&](io::Output& to) { to << junit.text(); });
+        other->commit();
+    }
+    out.commit();
 }
 
 bool check(CheckRequest request, std::vector<std::string>& notes) {
@@ -284,19 +318,22 @@ bool check(CheckRequest request, std::vector<std::string>& notes) {
     CheckedQuestion question(open_request(request.flags, std::move(request.question)), request,
                              {workers, models});
     std::vector<ProgramJudgement> programs;
+    JUnitReport junit("attn check");
     for (const std::string& path : request.against) {
         std::vector<io::InputFile> files = io::open_results(path);
         if (files.size() != 1)
             throw Error(ErrorKind::input, files.empty() ? path : files[0].name, "holds ",
                         files.size(), " results; expected one, or many requests to check them by");
         programs.push_back(question.judge(IndexedResults().result_of(std::move(files[0]))));
+        junit.add(programs.back());
     }
     notes = question.notes();
     programs = best_first(std::move(programs));
-    io::write_file(request.flags.output, [&](io::Output& to) {
+    const auto write = [&](io::Output& to) {
         to << (request.json ? check_json(programs)
                             : check_text(programs, io::screen_columns(STDOUT_FILENO)));
-    });
+    };
+    write_verdicts(request, write, junit);
     return std::none_of(programs.begin(), programs.end(), [](const ProgramJudgement& program) {
         return program.verdict == Verdict::wrong;
     });

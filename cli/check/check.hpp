@@ -1,6 +1,7 @@
 // `attn check`: whether other programs' arrays are right, and which conventions explain wrong ones.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <optional>
 #include <string>
@@ -11,12 +12,14 @@
 
 #include "cli/question/question.hpp"
 #include "cli/request/request.hpp"
+#include "core/base/function_ref.hpp"
 #include "core/base/number_type.hpp"
 #include "core/base/thread_pool.hpp"
 #include "core/check/judge.hpp"
 #include "core/check/search.hpp"
 #include "core/check/their_array.hpp"
 #include "core/plan/plan.hpp"
+#include "io/file/output.hpp"
 #include "io/read/csv.hpp"
 #include "io/read/result_view.hpp"
 
@@ -44,7 +47,9 @@ struct TheirFile {
 
 struct TheirOptions {
     std::vector<NamePair> names;
-    std::optional<NumberType> type;  ///< that the program computed in; empty: by its numbers
+    std::optional<NumberType> type;   ///< that the program computed in; empty: by its numbers
+    std::optional<StoredType> words;  ///< that its numbers are; empty: as the file says
+    bool as_words = false;            ///< also where the file says nothing: numbers of its type
     io::CsvStyle csv;
 };
 
@@ -70,9 +75,11 @@ struct CheckRequest {
     std::vector<std::string> against;  ///< files; FILE:NAME is one array, - standard input
     std::string names;                 ///< `--names`, or empty
     std::optional<NumberType> type;    ///< that the other programs computed in
-    std::optional<CheckTolerance> tolerance;
+    std::optional<StoredType> words;   ///< that their numbers were rounded to
+    CheckLimits limits;
+    std::string junit;                      ///< the file of `--junit`, or empty
     std::optional<io::InputFile> question;  ///< that is open: it may be a pipe
-    bool json = false, search = false;
+    bool json = false, search = false, exact = false;
 };
 
 /// What was found of one program.
@@ -107,6 +114,9 @@ private:
     bool has_other_cause(const ProgramJudgement& judgement, const std::vector<GivenArray>& given);
     void search(ProgramJudgement& judgement, const std::vector<GivenArray>& given,
                 std::size_t max_changes);
+    bool search_layouts(ProgramJudgement& judgement, const std::vector<GivenArray>& given,
+                        const std::vector<TheirArray>& theirs,
+                        const std::vector<std::size_t>& indices, std::size_t max_changes);
 
     const CheckRequest& asked_;
     ThreadPool& pool_;
@@ -114,8 +124,39 @@ private:
     std::vector<std::string> notes_;
     TheirOptions theirs_;
     Problem problem_;
+    Operands operands_;  ///< for the search, which draws others
     Judge judge_;
 };
+
+/// Other seeds, initialisers, orders of drawing and biases that reproduce every array, with the
+/// fewest changes; empty: none of those that are tried, or the question draws nothing or is large.
+/// `operands` are the question's.
+std::vector<Match> search_draws(const Request& asked, const Problem& problem,
+                                const Operands& operands, const std::vector<TheirArray>& arrays,
+                                ThreadPool& pool);
+
+/// Verdicts as JUnit's XML: a suite with a test case for each program or record.
+class JUnitReport {
+public:
+    explicit JUnitReport(std::string suite) : suite_(std::move(suite)) {}
+
+    /// A test case that took the time since the last one; `id` is JSON. `kind` is "failure" or
+    /// "error", and `problem` its line; empty: it is right.
+    void add(const std::string& id, std::string_view kind, const std::string& problem);
+    void add(const ProgramJudgement& program);
+
+    std::string text() const;
+
+private:
+    std::string suite_, cases_;
+    std::size_t tests_ = 0, failures_ = 0, errors_ = 0;
+    std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now(), last_ = begin_;
+};
+
+/// Writes the report that `write(Output&)` writes to the request's output, and then, if there is a
+/// file for it, JUnit's. Errors: kind usage if both are one file; kind io.
+void write_verdicts(const CheckRequest& request, FunctionRef<void(io::Output&)> write,
+                    const JUnitReport& junit);
 
 /// Standard input can be read only once. Errors: kind usage.
 void check_standard_input(const CheckRequest& request);
@@ -138,6 +179,9 @@ bool check_records(const io::InputFile& file, const CheckRequest& request);
 
 /// The programs as text, best first, in lines of at most `columns` where the table allows it.
 std::string check_text(const std::vector<ProgramJudgement>& ranked, std::size_t columns);
+
+/// What is wrong with a program, in one line: "wrong: first departs at ...".
+std::string line_of_verdict(const ProgramJudgement& program);
 
 /// "wrong only in head 1, rows 8-9: 16 of 160 elements, all 0"; of an array that has `wrong`.
 std::string wrong_text(const ArrayJudgement& array);

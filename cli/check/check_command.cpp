@@ -42,6 +42,27 @@ bool is_json(const Args& args, bool of_requests) {
     return format == nullptr ? of_requests : format->is_json;
 }
 
+/// A type of computation, or of the words that numbers were rounded to.
+void read_type(const std::string& text, CheckRequest& request) {
+    const auto* const named =
+        find_row(judged_types, &std::pair<NumberType, std::string_view>::second, text);
+    if (named != nullptr) {
+        request.type = named->first;
+        return;
+    }
+    StoredType words;
+    const std::string problem = io::parse_stored_type(text, words);
+    const bool is_other = text.find(':') == std::string::npos;
+    std::vector<std::string_view> names;
+    for (const auto& [type, name] : judged_types) names.push_back(name);
+    if (is_other || !problem.empty())
+        throw Error(ErrorKind::usage, "--type " + io::shortened(text),
+                    is_other ? "not a type of numbers; expected " + listed(names) +
+                                   ", or words as fixed:16,12 or int8:0.05"
+                             : problem);
+    request.words = words;
+}
+
 CheckRequest check_of(const Args& args) {
     CheckRequest request;
     const std::string against = args.text("against").value_or("");
@@ -50,9 +71,16 @@ CheckRequest check_of(const Args& args) {
                     "nothing to check; expected --against FILE, with another program's arrays");
     for (const std::string_view path : io::lines_of(against)) request.against.emplace_back(path);
     request.names = args.text("names").value_or("");
-    if (const auto type = args.choice("type")) request.type = judged_types[*type].first;
+    if (const auto type = args.text("type")) read_type(*type, request);
     if (args.has("atol") || args.has("rtol"))
-        request.tolerance = {args.real("atol").value_or(0), args.real("rtol").value_or(0)};
+        request.limits.tolerance = {args.real("atol").value_or(0), args.real("rtol").value_or(0)};
+    request.limits.units = args.whole("lsb");
+    request.exact = args.has("exact");
+    if (request.exact && request.limits.are_given())
+        throw Error(ErrorKind::usage, "--exact",
+                    "allows no error; expected no --atol, --rtol and --lsb with it");
+    if (request.exact) request.limits.tolerance = CheckTolerance{};
+    request.junit = args.text("junit").value_or("");
     request.search = args.has("search");
     return request;
 }
@@ -100,8 +128,10 @@ constexpr Option check_options[] = {
      .argument = "THEIRS=OURS,...",
      .help = "attn's names of arrays that the program calls otherwise"},
     {.key = "type",
-     .field = choice_among<judged_types>,
-     .help = "type that the program computed in (default: that of its numbers)"},
+     .argument = "TYPE",
+     .help = "type that the program computed in: float64, float32, tf32, float16 or bfloat16; or "
+             "the words that its numbers were rounded to: fixed:W,F or int8:S, as in --store "
+             "(default: by the file)"},
     {.key = "atol",
      .limits = from_zero,
      .argument = "X",
@@ -110,6 +140,17 @@ constexpr Option check_options[] = {
      .limits = from_zero,
      .argument = "X",
      .help = "the same relative to the truth, added to it"},
+    {.key = "lsb",
+     .limits = {0, 1e18, "an integer from 0"},
+     .argument = "N",
+     .help = "units in the last place by which words may differ, beyond the bound (default 0)"},
+    {.key = "exact",
+     .field = no_value,
+     .help = "words must be those of the numbers in float64; counts the others (default off)"},
+    {.key = "junit",
+     .argument = "FILE",
+     .help = "also write the verdicts as JUnit's XML, a test case for each program or record "
+             "(default none)"},
     {.key = "search",
      .field = no_value,
      .help = "where it is wrong, find the settings that reproduce it"},
@@ -122,9 +163,11 @@ constexpr Option check_options[] = {
 constexpr HelpOverride common_check_flags[] = {
     {"against", "another program's arrays; given again: another program"},
     {"names", "attn's names of arrays that it calls otherwise"},
-    {"type", "type that it computed in (default: by its numbers)"},
+    {"type", "type that it computed in, or words as fixed:16,12"},
     {"atol", "absolute error that is right (default: a bound)"},
-    {"rtol", "the same relative to the truth, added to it"},
+    {"lsb", "units in the last place by which words may differ"},
+    {"exact", "words must be those of float64; counts the others"},
+    {"junit", "also write the verdicts as JUnit's XML"},
     {"search", "find the settings that reproduce what is wrong"},
     {"format", "for people or for programs (default text)"},
     {"output", "write the report there (default standard output)"},
@@ -144,7 +187,7 @@ constexpr HelpOverride check_help[] = {
 
 constexpr CommandRow check_command{
     .name = "check",
-    .summary = "whether another program's attention is right, and what differs",
+    .summary = "whether a port's attention is right",
     .note = "; exit code 1 where it is wrong",
     .examples =
         "  attn check sdpa request.json --against theirs.npz\n"

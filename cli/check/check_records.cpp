@@ -92,9 +92,12 @@ bool check_records(const io::InputFile& file, const CheckRequest& request) {
     io::LoadedModels models;
     IndexedResults indexed;
     bool all_right = true;
+    JUnitReport junit(file.name);
     const auto failed = [&](const std::string& id) {
         all_right = false;
-        return error_line("{\"id\":" + id, current_error(true));
+        const ErrorReport failure = current_error(true);
+        junit.add(id, "error", failure.location + ": " + failure.message);
+        return error_line("{\"id\":" + id, failure);
     };
     const auto check_record = [&](const io::Source& source, std::size_t index) -> std::string {
         std::string id = std::to_string(source.first_line);
@@ -111,6 +114,7 @@ bool check_records(const io::InputFile& file, const CheckRequest& request) {
             ProgramJudgement judgement = question.judge(indexed.result_of(result));
             judgement.id = id;
             all_right = all_right && judgement.verdict != Verdict::wrong;
+            junit.add(judgement);
             return check_json({std::move(judgement)});
         } catch (const io::WrittenFile&) {
             throw;
@@ -126,13 +130,14 @@ bool check_records(const io::InputFile& file, const CheckRequest& request) {
             return failed(line.id.empty() ? std::to_string(line.text.first_line) : line.id);
         }
     };
-    io::write_file(request.flags.output, [&](io::Output& to) {
+    const auto write = [&](io::Output& to) {
         std::size_t index = 0;
         io::for_each_line(*file.source,
                           [&](const io::Source& line) { to << check_record(line, index++); });
         for (const ResultLine& line : results.all())
             if (!line.is_taken) to << refuse(line);
-    });
+    };
+    write_verdicts(request, write, junit);
     return all_right;
 }
 

@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "cli/args/names.hpp"
+#include "cli/request/field.hpp"
 #include "core/base/did_you_mean.hpp"
 #include "core/base/error.hpp"
 #include "core/base/memory.hpp"
@@ -217,7 +218,25 @@ private:
         // Integers of a binary file were not rounded to a smaller type.
         const bool are_integers = numbers.integers && !view_.is_text() && !holds_keys(ours);
         given.type_is_certain = options_.type.has_value() || are_integers;
+        given.address = array.address;
+        if (!holds_keys(ours)) set_words(given, array, are_integers);
         return given;
+    }
+
+    /// Sets the words that its numbers were rounded to, if the file or a flag says so. Integers of
+    /// a binary file that does not say it are the words themselves.
+    void set_words(GivenArray& given, const io::ArrayView& array, bool are_integers) const {
+        given.words = options_.words ? options_.words : array.words;
+        // With --type the steps were rounded to that type, too.
+        const bool has_steps = given.words && !given.words->is_integer() && options_.type;
+        if (has_steps) given.words.reset();
+        if (!given.words && options_.as_words && !are_integers)
+            given.words = StoredType{.kind = given.type};
+        if (!given.words) return;
+        if (are_integers && !array.words)
+            for (double& x : given.values) x *= given.words->step();
+        given.type = options_.type.value_or(plan_.config.dtype);
+        given.type_is_certain = true;
     }
 
     const io::InputFile& file_;
@@ -231,19 +250,9 @@ private:
 
 std::vector<NamePair> read_names(const std::string& list) {
     std::vector<NamePair> names;
-    const std::string closed = list + ',', location = "--names " + io::shortened(list);
-    for (const std::string_view part : io::split_text(closed, ',')) {
-        const std::string pair(part);
-        const std::size_t equals = pair.rfind('=');
-        if (equals == std::string::npos)
-            names.push_back({"", array_of(pair, location)});
-        else
-            names.push_back({pair.substr(0, equals), array_of(pair.substr(equals + 1), location)});
-        for (std::size_t i = 0; i + 1 < names.size(); ++i)
-            if (names[i].ours == names.back().ours || names[i].theirs == names.back().theirs)
-                throw Error(ErrorKind::usage, location, io::shortened(pair),
-                            ": named twice; expected it once");
-    }
+    const std::string location = "--names " + io::shortened(list);
+    for (auto& [theirs, ours] : name_pairs(split_list(list), location))
+        names.push_back({std::move(theirs), array_of(ours, location)});
     return names;
 }
 

@@ -13,6 +13,7 @@
 #include "io/text/number_text.hpp"
 #include "io/text/text.hpp"
 #include "io/text/utf8.hpp"
+#include "io/write/array_bytes.hpp"
 
 namespace attn::cli {
 namespace {
@@ -29,16 +30,54 @@ std::string_view array_name(const ArrayJudgement& array) {
 }
 
 /// "right in float32".
-std::string verdict_of_row(const ArrayJudgement& array) {
+std::string verdict_of_row(const ArrayJudgement& array, const GivenArray& given) {
     if (array.verdict != Verdict::right_within_type)
         return std::string(name_of(verdict_names, array.verdict));
-    return concat("right in ", row_of(array.type).name);
+    return "right in " +
+           (given.words ? io::text_of(*given.words) : std::string(row_of(array.type).name));
+}
+
+/// What the first word that departs is, in the digits of $readmemh where the file has these.
+struct DepartingWord {
+    std::optional<std::uint64_t> address;
+    std::string found, expected;
+};
+
+std::optional<DepartingWord> departing_word(const ArrayJudgement& array, const GivenArray& given) {
+    if (!array.first || !given.words || (row_of(given.words->kind).uses & use::stores) == 0)
+        return std::nullopt;
+    const StoredType& type = *given.words;
+    DepartingWord made;
+    if (given.address) {
+        std::uint64_t offset = 0;
+        for (std::size_t axis = 0; axis < given.shape.size(); ++axis)
+            offset = offset * given.shape[axis] + array.first->index[axis];
+        made.address = *given.address + offset;
+    }
+    const auto text = [&](double number) {
+        const std::int64_t word = std::isnan(number) ? 0 : stored(number, type).word;
+        if (type.is_integer() && !given.address) return std::to_string(word);
+        return io::hex_text(word, type.width());
+    };
+    made.found = text(array.first->theirs);
+    made.expected = text(array.first->truth);
+    return made;
+}
+
+/// " (address 1f: word 03f2, expected 03f1)".
+std::string text_of_word(const ArrayJudgement& array, const GivenArray& given) {
+    const auto word = departing_word(array, given);
+    if (!word) return {};
+    return concat(" (", word->address ? "address " + io::address_text(*word->address) + ": " : "",
+                  "word ", word->found, ", expected ", word->expected, ")");
 }
 
 std::string table_of_arrays(const ProgramJudgement& program, std::size_t columns) {
     io::Cells cells{{"array", "verdict", "max error", "ulp", "x bound", "rms"}};
-    for (const ArrayJudgement& array : program.arrays) {
-        std::vector<std::string> row{std::string(array_name(array)), verdict_of_row(array)};
+    for (std::size_t i = 0; i < program.arrays.size(); ++i) {
+        const ArrayJudgement& array = program.arrays[i];
+        std::vector<std::string> row{std::string(array_name(array)),
+                                     verdict_of_row(array, program.given[i])};
         if (array.layout)
             for (const double x : {array.max_abs, array.ulp, array.bound, array.rms})
                 row.push_back(size_of_error(x));
@@ -65,7 +104,7 @@ std::string remarks_on(const ArrayJudgement& array, const GivenArray& given) {
         text += concat(name, ": judged as ", row_of(array.type).name, ", stored as ",
                        row_of(given.type).name, "\n");
     if (given.printed) {
-        const auto [decimals, digits] = *given.printed;
+        const int decimals = given.printed->decimals, digits = given.printed->significant;
         const bool are_significant = digits < PrintedDigits::all;
         const auto count = are_significant ? digits : decimals;
         text += concat(name, ": printed with ", count,
@@ -79,18 +118,24 @@ std::string remarks_on(const ArrayJudgement& array, const GivenArray& given) {
                                          " times the expected noise"
                                    : "; judged by the worst case alone",
                        "\n");
+    if (given.words && array.differ != 0 && array.verdict != Verdict::wrong)
+        text += concat(name, ": ", array.differ, " of ", *io::elements_of(given.shape),
+                       array.differ == 1 ? " words differs" : " words differ",
+                       " from the truth's, within what is right\n");
     if (array.wrong) text += name + ": " + wrong_text(array) + "\n";
     if (!array.finding.empty()) text += name + ": " + array.finding + "\n";
     return text;
 }
 
 std::string first_departure(const ProgramJudgement& program) {
-    for (const ArrayJudgement& array : program.arrays) {
+    for (std::size_t i = 0; i < program.arrays.size(); ++i) {
+        const ArrayJudgement& array = program.arrays[i];
         if (array.verdict != Verdict::wrong || !array.first) continue;
         constexpr int enough = 9;  // to see a difference of few units
         return concat("first departs at ", array_name(array), index_text(array.first->index), ": ",
                       brief_number(array.first->theirs, enough), ", expected ",
-                      brief_number(array.first->truth, enough), "\n");
+                      brief_number(array.first->truth, enough),
+                      text_of_word(array, program.given[i]), "\n");
     }
     return {};
 }
@@ -178,6 +223,15 @@ ordered_json finite_or_null(double value) {
     return std::isfinite(value) ? ordered_json(value) : ordered_json();
 }
 
+ordered_json words_json(const ArrayJudgement& array, const GivenArray& given) {
+    ordered_json entry{{"type", io::text_of(*given.words)}, {"differ", array.differ}};
+    const auto word = departing_word(array, given);
+    entry["address"] = word && word->address ? ordered_json(*word->address) : ordered_json();
+    entry["found"] = word ? ordered_json(word->found) : ordered_json();
+    entry["expected"] = word ? ordered_json(word->expected) : ordered_json();
+    return entry;
+}
+
 ordered_json json_of_array(const ArrayJudgement& array, const GivenArray& given) {
     const auto measured = [&](double value) {
         return array.layout ? finite_or_null(value) : ordered_json();
@@ -203,7 +257,8 @@ ordered_json json_of_array(const ArrayJudgement& array, const GivenArray& given)
         {"axes", or_null(array.axes)},
         {"decimals", nullptr},
         {"finding", or_null(array.finding)},
-        {"wrong", array.wrong ? wrong_json(*array.wrong) : ordered_json()}};
+        {"wrong", array.wrong ? wrong_json(*array.wrong) : ordered_json()},
+        {"words", given.words ? words_json(array, given) : ordered_json()}};
     if (array.first) {
         entry["first"] = array.first->index;
         entry["found"] = element_json(array.first->theirs);
@@ -259,6 +314,12 @@ std::string search_progress_text(std::size_t changes, std::size_t done, std::siz
                              : changes == 3 ? "triples of changes"
                                             : concat(changes, " changes");
     return concat(kind, ": ", done, " of ", of);
+}
+
+std::string line_of_verdict(const ProgramJudgement& program) {
+    const std::string departure = first_departure(program);
+    return std::string(name_of(verdict_names, program.verdict)) +
+           (departure.empty() ? "" : ": " + departure.substr(0, departure.size() - 1));
 }
 
 std::string check_text(const std::vector<ProgramJudgement>& ranked, std::size_t columns) {

@@ -68,9 +68,7 @@ constexpr CommandRow compare_command{
     .name = "compare",
     .summary = "how far two results differ, array by array",
     .note = "; exit code 1 where they differ",
-    .examples =
-        "  attn compare tokens.json tokens.csv --atol 1e-6 --ulp 4\n"
-        "  attn causal tokens.csv | attn compare - result.json --format json\n",
+    .examples = "  attn causal tokens.csv | attn compare - result.json --format json\n",
     .usage =
         "A B\n\nA and B are results of attn, or arrays in any format that it reads; "
         "FILE:NAME picks one array;\n- is standard input.",

@@ -213,7 +213,8 @@ void check_result_flags(const Args& args, const std::string& result) {
             throw Error(ErrorKind::usage, location_of(given),
                         "requires a mode; expected attn explain MODE, one of " + listed_modes());
         const bool is_position = key == "query" && io::number_of_text<std::uint64_t>(given.text);
-        constexpr std::string_view inputs[] = {"example", "rand", "randn", "text", "token_ids"};
+        constexpr std::string_view inputs[] = {"example", "rand",      "randn",
+                                               "text",    "text_file", "token_ids"};
         const bool is_input = std::ranges::find(inputs, key) != std::end(inputs);
         if (is_mode_setting)
             throw Error(ErrorKind::usage, location_of(given), "is a setting of a mode, and ",

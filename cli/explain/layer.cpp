@@ -279,7 +279,7 @@ void write_projections(Explanation& e) {
                           {"init_none", s.init == Init::none},
                           {"qkv_biases", e.plan.config.qkv_bias},
                           {"WEIGHTS", e.operand_source("weights")},
-                          {"INIT", name_of(init_names, s.init)},
+                          {"INIT", row_of(s.init).name},
                           {"CONTEXT", is_cross ? e.operand_source("context") : ""}});
     if (!arrays.has("W_query")) return;
     const char* x = arrays.has("normed_inputs") ? "normed_inputs" : "inputs";

@@ -49,8 +49,10 @@ Completion values_of(const Option& option, const std::string& start, const std::
     }
     const auto is_capital = [](char c) { return c >= 'A' && c <= 'Z'; };
     std::istringstream names(argument);
-    for (std::string name; std::getline(names, name, '|');)
+    for (std::string name; std::getline(names, name, '|');) {
+        name.resize(std::min(name.find('['), name.size()));  // of what may follow
         if (std::ranges::none_of(name, is_capital)) values.words.emplace_back(start + name, "");
+    }
     return values;
 }
 

@@ -152,9 +152,8 @@ private:
         const std::string& path = request_.path;
         if (io::last_part(path) != "config.json" || io::is_folder(path))
             return io::weights_file(path);
-        for (const char* name : {"model.safetensors", "model.safetensors.index.json"})
-            if (std::string file = io::path_beside(path, name); io::path_exists(file)) return file;
-        return path;
+        const std::string file = io::file_of_model(io::path_beside(path, ""), io::weights_names);
+        return file.empty() ? path : file;
     }
 
     /// A JSON file of weights may have members that a request may have too, such as a mask.

@@ -51,8 +51,8 @@ constexpr CommandRow inspect_command{
         "  attn causal tokens.csv | attn inspect --format json\n",
     .usage =
         "[FILE]\n\nFILE is in any format that attn reads, or the folder of a model; "
-        "FILE:NAME picks one array; - or\nnothing is standard input. Of npy, npz and safetensors "
-        "only the headers are read.",
+        "FILE:NAME picks one array; - or\nnothing is standard input. Of npy, npz, safetensors and "
+        "PyTorch only the headers are read.",
     .takes = in_files,
     .shown_flags = csv_help,
     .own = inspect_options,

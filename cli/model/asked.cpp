@@ -45,6 +45,8 @@ ModelAsked asked_of(Args args, Request defaults, std::optional<io::InputFile> fi
     for (const Option& option : asked.args.command->own)
         if (const FlagValue* const flag = asked.args.find(option.key))
             request.locations[option.key] = Location(location_of(*flag));
+    if (asked.args.has("text_file") && !asked.args.has("text"))
+        request.locations["text"] = request.locations["text_file"];
     if (asked.file)
         for (const FlagValue& flag : asked.args.flags)
             request.locations[flag.option->key].is_key = flag.origin == Origin::config;
@@ -81,7 +83,8 @@ ModelAsked model_of_command(const Args& args) {
                                         "; expected one model, token ids as --token-ids 3,1,4, "
                                         "and a text as --text TEXT");
     std::optional<io::InputFile> file;
-    const bool is_index = !words.empty() && words[0].ends_with(".safetensors.index.json");
+    const bool is_index = !words.empty() && (words[0].ends_with(io::safetensors_index) ||
+                                             words[0].ends_with(io::torch_index));
     if (!words.empty() && !is_index && may_be_request(words[0], {})) {
         file = io::open_input_file(words[0]);
         if (!is_model_request(*file))

@@ -74,9 +74,8 @@ constexpr CommandRow model_command{
         "  attn model DIR --token-ids 3,1,4 --layers 0,-1 --emit "
         "attention_weights\n",
     .usage =
-        "DIR\n\nDIR is a folder with config.json and model.safetensors, a "
-        "folder of Hugging Face's "
-        "cache, or a GGUF\nfile; or a request as JSON, which names the "
+        "DIR\n\nDIR is a folder with config.json and model.safetensors or pytorch_model.bin, a "
+        "folder of Hugging\nFace's cache, or a GGUF file; or a request as JSON, which names the "
         "model by its key model.",
     .common_flags = model_flags,
     .takes = in_model | in_files,

@@ -12,6 +12,12 @@
 namespace attn::cli {
 namespace {
 
+/// The type of a model of the request's family without a config; empty: it needs one.
+std::string_view layout_of(const Request& request) {
+    const std::string_view name = request.family != nullptr ? request.family->name : "";
+    return name == "gpt2" ? "nanogpt" : name == "meta" || name == "roberta" ? name : "";
+}
+
 /// Opens the model at `path`. Errors: those of open_model_folder; kind usage
 /// for settings that a config gives, and for a family that needs a config.
 io::ModelFolder open_asked_model(const Request& request, const std::string& path) {
@@ -23,23 +29,24 @@ io::ModelFolder open_asked_model(const Request& request, const std::string& path
     layout.settings.rope_base = s.rope_base;
     layout.settings.rope_scaling = s.rope_scaling;
     if (!has_no_config && request.family != nullptr) {
-        const bool may_lack = request.family->name == "gpt2" || request.family->name == "meta";
         throw setting_error(request, "family",
-                            may_lack ? "requires --model-config none"
-                                     : "no effect on a model, whose config names its type; "
-                                       "expected no such flag");
+                            !layout_of(request).empty()
+                                ? "requires --model-config none"
+                                : "no effect on a model, whose config names its type; "
+                                  "expected no such flag");
     }
     if (has_no_config) {
-        const std::string_view name = request.family != nullptr ? request.family->name : "";
-        layout.type = name == "gpt2" ? "nanogpt" : name == "meta" ? "meta" : "";
+        layout.type = layout_of(request);
         if (layout.type.empty())
-            throw setting_error(request, request.family != nullptr ? "family" : "model_config",
-                                request.family != nullptr
-                                    ? "--model-config none supports only gpt2 (nanoGPT) and meta; "
-                                      "expected one of them, or --model-config FILE with a "
-                                      "model_type and its keys"
-                                    : "requires --family gpt2 (nanoGPT) or meta; or give "
-                                      "--model-config FILE with a model_type and its keys");
+            throw setting_error(
+                request, request.family != nullptr ? "family" : "model_config",
+                request.family != nullptr
+                    ? "--model-config none supports only gpt2 (nanoGPT), meta "
+                      "and roberta (fairseq); expected one of them, or --model-config FILE with a "
+                      "model_type and its keys"
+                    : "requires --family gpt2 (nanoGPT), meta or roberta "
+                      "(fairseq); or give "
+                      "--model-config FILE with a model_type and its keys");
     }
     io::ModelFolder files =
         io::open_model_folder(path, request.model_config, request.access, layout);
@@ -47,13 +54,13 @@ io::ModelFolder open_asked_model(const Request& request, const std::string& path
     const bool is_stated = stated != files.config.end() && stated->is_string();
     const std::string type = is_stated ? stated->get<std::string>() : "";
     for (const char* key : {"heads", "norm_eps", "rope_base", "rope_scaling"}) {
-        const bool is_read =
-            type == "meta" || (type == "nanogpt" && has_no_config && key == std::string("heads"));
+        const bool is_read = type == "meta" || (has_no_config && key == std::string("heads"));
         if (request.has(key) && !is_read)
-            throw setting_error(request, key,
-                                "is not read: " + files.config_location +
-                                    (type == "nanogpt" ? " has no such setting" : " gives it") +
-                                    "; expected no such flag");
+            throw setting_error(
+                request, key,
+                "is not read: " + files.config_location +
+                    (has_no_config || type == "nanogpt" ? " has no such setting" : " gives it") +
+                    "; expected no such flag");
     }
     return files;
 }

@@ -23,13 +23,25 @@ std::vector<std::uint64_t> list_of_tokens(const Args& args, std::string_view key
     return list;
 }
 
-void read_text(const Args& args, const io::Tokenizer& tokenizer, ModelInput& input) {
-    const std::string text = *args.text("text");
+void read_text(const ModelAsked& asked, const io::Tokenizer& tokenizer, ModelQuestion& question) {
+    const Args& args = asked.args;
+    ModelInput& input = question.input;
+    io::Access access = asked.request.access;
+    access.expected = "a text";
+    const std::string text(args.has("text")
+                               ? *args.text("text")
+                               : io::read_source(*args.text("text_file"), access).text);
     const bool adds = !args.has("no_special_tokens");
     const std::optional<std::string> pair = args.text("text_pair");
-    const io::TokenizedText tokens =
-        pair ? tokenizer.encode_pair(text, *pair, adds) : tokenizer.encode(text, adds);
-    if (tokens.ids.empty()) fail_at(args, "text", "the text has no tokens; expected at least one");
+    const auto most = static_cast<std::size_t>(args.whole("truncate").value_or(io::Tokenizer::all));
+    const io::TokenizedText tokens = at_locations(asked.request, [&] {
+        return pair ? tokenizer.encode_pair(text, *pair, adds, most)
+                    : tokenizer.encode(text, adds, most);
+    });
+    question.note = note_of_truncation(location_of(asked.request, "truncate"), tokens.ids.size(),
+                                       tokens.left_out);
+    if (tokens.ids.empty())
+        throw setting_error(asked.request, "text", "the text has no tokens; expected at least one");
     input.ids.assign(tokens.ids.begin(), tokens.ids.end());
     if (pair) input.segments.assign(tokens.type_ids.begin(), tokens.type_ids.end());
 }
@@ -39,24 +51,27 @@ void refuse_both(const Args& args, const char* key, const std::string& other) {
 }
 
 /// The ids of the tokens, or their hidden states. Returns their number.
-std::size_t read_tokens(const ModelAsked& asked, ModelFiles& files, ModelInput& input) {
+std::size_t read_tokens(const ModelAsked& asked, ModelFiles& files, ModelQuestion& question) {
     const Args& args = asked.args;
+    ModelInput& input = question.input;
+    const bool has_text = args.has("text") || args.has("text_file");
     input.ids = asked.request.token_ids;
     if (!input.ids.empty()) {
         const std::string given = location_of(asked.request, "token_ids");
-        refuse_both(args, "text", given);
-        refuse_both(args, "hidden_states", given);
+        for (const char* key : {"text", "text_file", "hidden_states"})
+            refuse_both(args, key, given);
     }
-    for (const char* key : {"text_pair", "no_special_tokens"})
-        if (args.has(key) && !args.has("text"))
+    for (const char* key : {"text_pair", "no_special_tokens", "truncate"})
+        if (args.has(key) && !has_text)
             fail_at(args, key,
                     std::string("requires --text") +
                         (!input.ids.empty()          ? " in place of --token-ids"
                          : args.has("hidden_states") ? " in place of --hidden-states"
                                                      : ""));
-    if (args.has("text")) {
-        refuse_both(args, "hidden_states", "--text");
-        read_text(args, files.tokenizer(), input);
+    if (args.has("text")) refuse_both(args, "text_file", "--text");
+    if (has_text) {
+        refuse_both(args, "hidden_states", args.has("text") ? "--text" : "--text-file");
+        read_text(asked, files.tokenizer(), question);
     }
     if (!args.has("hidden_states")) return input.ids.size();
     io::ArrayRules rules{asked.request.settings.dtype};
@@ -120,7 +135,7 @@ Labels read_input(const ModelAsked& asked, ModelFiles& files, ModelQuestion& que
     const Args& args = asked.args;
     const Request& request = asked.request;
     ModelInput& input = question.input;
-    const std::size_t tokens = read_tokens(asked, files, input);
+    const std::size_t tokens = read_tokens(asked, files, question);
     const bool reads_file = args.has("hidden_states") ||
                             std::any_of(std::begin(input_rows), std::end(input_rows),
                                         [&](const InputRow& row) { return args.has(row.key); });

@@ -12,6 +12,14 @@ inline constexpr Option model_options[] = {
      .help = "the input as a text; the tokenizer is the folder's "
              "tokenizer.json, or the one in the "
              "GGUF file"},
+    {.key = "text_file",
+     .field = operand_field,
+     .argument = "FILE|-",
+     .help = "the text of --text from a file (default none)"},
+    {.key = "truncate",
+     .limits = {.lowest = 1, .expected = "an integer from 1"},
+     .argument = "N",
+     .help = "keep N tokens of a longer text, the special ones among them (default all)"},
     {.key = "text_pair",
      .argument = "TEXT",
      .help = "a second text; the tokenizer joins the pair (default none)"},

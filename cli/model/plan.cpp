@@ -30,7 +30,8 @@ void check_one_array(const Request& request, const ModelQuestion& question) {
         throw setting_error(
             request, "emit",
             std::string(request.format->name) + " holds one array; expected --emit with one name" +
-                (is_hidden ? " other than hidden_states" : "") + ", and --layers with one number");
+                (is_hidden ? " other than hidden_states" : "") + ", and --layers with one number" +
+                (request.format->decimals ? ", or csv-long" : ""));
 }
 
 void check_width(const Args& args, const io::OpenModel& model, const ModelInput& input) {
@@ -239,6 +240,8 @@ std::vector<bool> ModelPlan::valid_tokens() const {
 }
 
 std::vector<std::string> ModelPlan::notes() const {
+    std::vector<std::string> notes;
+    if (!question_.note.empty()) notes.push_back(question_.note);
     const ModelInput& input = question_.input;
     const EmbeddingSpec& embedding = spec_.embedding;
     const auto first = std::find(input.valid.begin(), input.valid.end(), true);
@@ -247,15 +250,16 @@ std::vector<std::string> ModelPlan::notes() const {
                counts_all = !embedding.padding_id && !embedding.counts_valid;
     if (!is_padded || input.ids.empty() || !input.positions.empty() || !has_positions ||
         !counts_all)
-        return {};
+        return notes;
     std::string list;
     std::size_t count = 0;
     for (const bool valid : input.valid)
         list += (list.empty() ? "" : ",") + std::to_string(valid ? count++ : 0);
-    return {
+    notes.push_back(
         "--attention-mask: positions count the padding on the left as well; "
         "--position-ids " +
-        io::shortened(list, 200) + " gives the numbers of the text without padding"};
+        io::shortened(list, 200) + " gives the numbers of the text without padding");
+    return notes;
 }
 
 ModelCost ModelPlan::cost(const ModelRequest& of_encoder, const ModelRequest& asked) const {
@@ -281,11 +285,12 @@ double text_bytes(const Request& request, const ModelCost& cost) {
     if (request.format->binary)
         return cost.numbers * static_cast<double>(row_of(request.settings.dtype).size);
     constexpr std::size_t of_table = 4;
-    return cost.numbers *
-           static_cast<double>(
-               of_any + request.precision.value_or(request.format->marks_masked
-                                                       ? of_table
-                                                       : row_of(request.settings.dtype).digits));
+    const double before = request.format->lists_elements ? bytes_before_element : 0;
+    return cost.numbers * (before + static_cast<double>(
+                                        of_any + request.precision.value_or(
+                                                     request.format->marks_masked
+                                                         ? of_table
+                                                         : row_of(request.settings.dtype).digits)));
 }
 
 /// Bytes of the file's tensors that are in memory at a time: those of a layer,

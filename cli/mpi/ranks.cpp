@@ -40,7 +40,7 @@ void check_request(const Request& request) {
     for (const char* key : {"past_key", "past_value"})
         if (request.has(key))
             refuse(key, "is not divided among ranks; expected all keys in one file");
-    for (const char* key : {"example", "text", "rand", "randn", "token_ids"})
+    for (const char* key : {"example", "text", "text_file", "rand", "randn", "token_ids"})
         if (request.has(key))
             refuse(key, "is not divided among ranks; expected rows in .npy or .safetensors");
 }

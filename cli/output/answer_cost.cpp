@@ -60,7 +60,8 @@ double element_size(const Request& request, const Plan& plan, ArrayId array, dou
     const std::size_t visible =
         digits + (colors == io::ArrayColors::from_zero ? of_weight : of_any);
     const double masked = static_cast<double>(masked_length(request, colors, visible));
-    return seen * static_cast<double>(visible) + (1 - seen) * masked +
+    return (request.format->lists_elements ? bytes_before_element : 0) +
+           seen * static_cast<double>(visible) + (1 - seen) * masked +
            2 / columns_of_array(plan, array);  // a row's brackets
 }
 

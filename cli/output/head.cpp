@@ -1,4 +1,5 @@
 #include "cli/output/output.hpp"
+#include "core/layer/layer.hpp"
 #include "core/layer/mask_rows.hpp"
 #include "io/file/source.hpp"
 #include "io/text/json_text.hpp"
@@ -104,6 +105,8 @@ HeadMembers head_of(const Request& request, const Plan& plan) {
     head.emplace_back("config", config_of(request));
     if (!request.asked.empty()) head.emplace_back("asked", request.asked);
     head.emplace_back("shapes", shapes_json(plan.shapes()));
+    if (const std::uint64_t draws = request.dry_run ? 0 : draws_of(plan); draws != 0)
+        head.emplace_back("rng_consumed", std::to_string(draws));
     head.emplace_back("layout", layout_json(plan));
     return head;
 }

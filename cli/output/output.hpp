@@ -110,6 +110,9 @@ void check_style_and_store(const Request& request);
 /// settings that the format would ignore, and for names that specify no format or another one.
 std::optional<std::vector<std::string>> plan_output(Request& request);
 
+/// The arrays to write: exactly one if the format holds one. Errors: kind usage for several.
+std::vector<std::string> arrays_to_write(const Request& request);
+
 /// Whether arrays are written while they are computed: if the format allows it, there are no
 /// pictures, and no numbers to check before they are stored in another type.
 bool streams_arrays(const Request& request);
@@ -125,7 +128,8 @@ using HeadMembers = std::vector<std::pair<std::string, std::string>>;
 /// omitted, and if it is bare the schema.
 HeadMembers start_of_head(const Request& request);
 
-/// Those, then mode, tokens, context_tokens, config, shapes, layout if the request is not bare.
+/// Those, then mode, tokens, context_tokens, config, shapes, the draws where there are some, and
+/// layout if the request is not bare.
 HeadMembers head_of(const Request& request, const Plan& plan);
 
 /// The sizes of a plan as a JSON object.
@@ -137,6 +141,9 @@ std::string layout_json(const Plan& plan);
 
 /// The same with other axes: an object with a list of names for each array.
 std::string layout_json(const Plan& plan, const std::string& axes);
+
+/// About so many bytes of a line come before its element, in formats that have a line for each.
+constexpr double bytes_before_element = 16;
 
 struct AnswerCost {
     std::uint64_t bytes;  ///< approximate size of its elements, as text or in a file

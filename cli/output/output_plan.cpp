@@ -9,6 +9,7 @@
 #include "core/base/error.hpp"
 #include "core/operator/arrays.hpp"
 #include "io/file/access.hpp"
+#include "io/read/input_formats.hpp"
 
 namespace attn::cli {
 namespace {
@@ -70,7 +71,8 @@ const io::OutputFormat* format_of(const Request& request) {
     return named != nullptr ? named : request.format;
 }
 
-/// The arrays to write: exactly one if the format holds one.
+}  // namespace
+
 std::vector<std::string> arrays_to_write(const Request& request) {
     const io::OutputFormat& format = *request.format;
     const std::vector<std::string>& emit = request.settings.emit;
@@ -78,10 +80,13 @@ std::vector<std::string> arrays_to_write(const Request& request) {
     if (!request.has("emit")) return {"context_vectors"};
     if (emit.size() != 1 || emit.front() == "all")
         throw setting_error(request, "emit",
-                            std::string(format.name) +
-                                " holds one array; expected one name, or npz, safetensors or json");
+                            std::string(format.name) + " holds one array; expected one name, or " +
+                                (format.decimals ? "csv-long, " : "") + "npz, safetensors" +
+                                (request.of_batch ? ", c or memh" : " or json"));
     return emit;
 }
+
+namespace {
 
 /// Arrays that are drawn but not written, if the format holds one array or none.
 std::vector<std::string> arrays_only_drawn(const Request& request) {
@@ -131,16 +136,18 @@ void check_style_and_store(const Request& request) {
             throw setting_error(request, key, "requires " + formats_that(request, fit));
     };
     require("pretty", request.pretty, &io::OutputFormat::breaks_lines);
-    require("bare", request.bare, &io::OutputFormat::has_head);
+    // The index of --out-dir has the heads.
+    const bool has_index = request.of_batch && request.format->packs();
+    require("bare", request.bare && !has_index, &io::OutputFormat::has_head);
     require("nonfinite", request.nonfinite.has_value(), &io::OutputFormat::json);
     refuse(request, {{"precision", request.precision && !request.format->decimals,
                       "requires a format with digits, as json or csv"}});
-    // Integers in a file of arrays would be taken for the numbers themselves.
+    // Integers in a file of arrays would be taken for the numbers themselves, unless it says more.
     if (!request.store) return;
-    const io::Stores type = request.store->is_integer()                   ? io::Stores::all
-                            : request.store->kind == NumberType::bfloat16 ? io::Stores::half_types
-                                                                          : io::Stores::float16;
-    const auto holds = [&](const io::OutputFormat& format) { return format.stores >= type; };
+    const auto holds = [&](const io::OutputFormat& format) {
+        return (format.stores & io::flag_of(*request.store)) != 0 &&
+               (!request.of_batch || format.packs());
+    };
     if (!holds(*request.format))
         throw setting_error(request, "store",
                             "not in format " + std::string(request.format->name) + "; expected " +
@@ -148,6 +155,8 @@ void check_style_and_store(const Request& request) {
 }
 
 std::optional<std::vector<std::string>> plan_output(Request& request) {
+    if (!io::manifest_in(request.output).empty() && !request.output.ends_with('/'))
+        request.output += '/';
     request.format = format_of(request);
     check_style_and_store(request);
     refuse(request, {{"save_family", request.save_weights.empty() && request.save_family != nullptr,
@@ -159,7 +168,9 @@ std::optional<std::vector<std::string>> plan_output(Request& request) {
     check_pictures(request);
     refuse(
         request,
-        {{"format", request.format->binary && request.output == "-" && ::isatty(STDOUT_FILENO) != 0,
+        {{"format", request.format->is_folder && !request.output.ends_with('/'),
+          "requires --output with a name that ends in /"},
+         {"format", request.format->binary && request.output == "-" && ::isatty(STDOUT_FILENO) != 0,
           "bytes that no terminal shows; expected -o FILE, or a pipe"}});
     const io::OutputFormat& format = *request.format;
     std::vector<std::string>& emit = request.settings.emit;

@@ -142,7 +142,8 @@ namespace {
 io::LayerName saved_layer(const Request& request, const Plan& plan) {
     const auto number = static_cast<std::size_t>(request.layer.value_or(0));
     if (request.save_family != nullptr) return {*request.save_family, number, "save_family"};
-    if (request.family != nullptr) return {*request.family, number, "family"};
+    if (request.family != nullptr && !request.family->of_class)
+        return {*request.family, number, "family"};
     const bool is_mha = plan.config.init == Init::mha;
     return {*io::find_family(is_mha ? "mha" : "notebook"), number, "family"};
 }
@@ -181,6 +182,12 @@ std::vector<std::string> prepare_to_write(const Request& request, io::Report& re
     report.command = request.command;
     if (!io::inherited_descriptor(request.output)) report.file = io::last_part(request.output);
     std::vector<std::string> notes;
+    const bool is_csv = request.format->one_array && request.format->decimals;
+    if (is_csv && report.arrays.front().axes.size() > 2)
+        notes.push_back(location_of(request, request.has("format") ? "format" : "output") + ": " +
+                        report.arrays.front().name +
+                        " is written as rows of several matrices; "
+                        "csv-long has a line for each element, with its indices and labels");
     if (!request.store) return notes;
     const io::StoredArrays& stored =
         report.stored.emplace(io::stored_arrays(report.arrays, *request.store));
@@ -200,6 +207,14 @@ std::vector<std::string> write_files(const Request& request, io::Report report,
     const std::string heatmap =
         request.wants_pictures() ? draw_pictures(request, report, plot) : std::string();
     // No file appears before all are complete. Output that cannot be undone comes last.
+    if (request.format->is_folder) {
+        const auto folder = io::write_folder(request.output, std::move(report));
+        if (weights != nullptr) weights->commit();
+        if (plot) plot->commit();
+        folder->commit();
+        if (!heatmap.empty()) io::show(heatmap, descriptor_of_heatmap(request));
+        return notes;
+    }
     io::OutputFile out(request.output);
     const auto fill = [&] { out.fill([&](io::Output& to) { write_report(to, request, report); }); };
     if (!out.is_in_place()) fill();

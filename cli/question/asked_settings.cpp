@@ -86,7 +86,8 @@ private:
 
 /// The kept settings say where the input comes from and what form the file has.
 bool is_kept(std::string_view key) {
-    constexpr std::string_view kept[] = {"text", "rand", "randn", "weights", "format"};
+    constexpr std::string_view kept[] = {"text",    "rand",    "randn", "uniform",
+                                         "corners", "weights", "format"};
     return std::ranges::find(kept, key) != std::end(kept);
 }
 
@@ -169,7 +170,8 @@ private:
     /// The names of many tensors take time, and few settings choose among them.
     LayerSource& source_of(const Request& request, const json& config) {
         std::string key;
-        for (const char* choice : {"model_config", "family", "layer", "weights_layout"})
+        for (const char* choice :
+             {"model_config", "family", "weight_names", "qkv_layout", "layer", "weights_layout"})
             key += member(config, choice).dump() + " ";
         std::unique_ptr<LayerSource>& source = sources_[key];
         if (!source) source = open_layer_source(request, models_, model_);

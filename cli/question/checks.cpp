@@ -36,14 +36,18 @@ void require_settings(const Request& request, const io::ArrayFile& file,
     // refuse layers that have one.
     const bool may_have_heads = row_of(s.mode).heads_axis != HeadsAxis::never;
     const bool has_out = file.find(layer.full_out(layer.names->out.weight)) != nullptr;
-    if (!may_have_heads || !(has_out || has_head_norms)) return;
-    std::vector<NeededSetting> needed{{!s.heads && layer.heads == 0, "--heads"}};
+    const bool has_one_head = !may_have_heads || !(has_out || has_head_norms);
+    // With one head both layouts are the same.
+    const bool may_be_either = layer.names->asks_joined && may_have_heads && s.heads != 1u;
+    std::vector<NeededSetting> needed{
+        {!has_one_head && !s.heads && layer.heads == 0, "--heads"},
+        {may_be_either && !request.qkv_layout, "--qkv-layout parts|heads"}};
     // The names are those of the type whose positions begin after those of padding.
     const bool is_padded =
         !family.padded.empty() && layer.prefix == std::string(family.padded) + ".";
     // Files of plain layers show the other settings.
-    const bool is_plain = family.is_plain && !has_head_norms;
-    if (!request.is_saved_model && !is_plain) {
+    const bool is_plain = layer.is_plain() && !has_head_norms;
+    if (!has_one_head && !request.is_saved_model && !is_plain) {
         std::string scale;
         if (!s.scale && s.heads) {
             const double width = static_cast<double>(io::layer_widths(file, layer).queries);

@@ -68,6 +68,22 @@ void leave_out_ignored(const Request& request, std::optional<Input>& input) {
     file.indices = nullptr;
 }
 
+/// Reads the text of --text-file in place of --text.
+void take_text_file(Request& request, const std::optional<Input>& input) {
+    if (!request.has_file("text_file")) return;
+    if (request.text)
+        throw setting_error(
+            request, "text_file",
+            "conflicts with " + location_of(request, "text") + "; expected one of them");
+    read_named(request, !is_from_flag(request, "text_file"), [&] {
+        const std::string path = path_of(request, input ? &*input : nullptr, "text_file");
+        io::Access access = access_to(request, "text_file");
+        access.expected = "a text";
+        request.text = io::read_source(path, access).text;
+    });
+    request.locations["text"] = request.locations["text_file"];
+}
+
 /// The value of a setting, of an array of at most one axis.
 nlohmann::json value_of_array(const Option& option, const io::StoredArray& array) {
     const io::NumberArray read = io::read_numbers(array, io::ArrayRules::anything(1));
@@ -289,14 +305,38 @@ RequestWithInput open_request(const Request& flags, std::optional<io::InputFile>
             take_arrays(request, *input);
     }
     leave_out_ignored(request, input);
+    take_text_file(request, input);
     apply_environment(request);
     return {std::move(request), std::move(input)};
 }
+
+namespace {
+
+/// What --rand draws, or has in place of drawn numbers.
+void check_draw(const Request& request) {
+    for (const char* key : {"uniform", "corners"})
+        if (request.has(key) && request.settings.rand.empty())
+            throw setting_error(request, key, "requires --rand with the shape of the input");
+    if (!request.has("uniform")) return;
+    if (request.has("corners"))
+        throw setting_error(
+            request, "corners",
+            "conflicts with " + location_of(request, "uniform") + "; expected one of them");
+    const std::vector<double>& range = request.settings.uniform;
+    const bool fits = !overflows(range[0], request.settings.dtype) &&
+                      !overflows(range[1] - range[0], request.settings.dtype);
+    if (!(fits && range[0] <= range[1]))
+        throw setting_error(request, "uniform",
+                            "not a range of the dtype; expected A,B with A at most B, as -4,4");
+}
+
+}  // namespace
 
 void check_sources(const RequestWithInput& asked) {
     const Request& request = asked.request;
     const ModeRow& mode = row_of(request.settings.mode);
     const char* source = nullptr;
+    check_draw(request);
     for (const char* key : {"inputs", "example", "rand", "randn", "text", "token_ids"}) {
         if (!request.has(key)) continue;
         if (source != nullptr)
@@ -306,14 +346,14 @@ void check_sources(const RequestWithInput& asked) {
         source = key;
     }
     if (!request.projects() && source != nullptr) {
-        const bool is_example =
-            mode.source == Source::operands && std::string_view(source) == "example";
+        const bool is_made =
+            mode.source == Source::operands && source != std::string_view("inputs");
         for (const char* key : {"query", "key", "value"})
-            if (is_example && request.has(key))
+            if (is_made && request.has(key))
                 throw setting_error(
                     request, key,
-                    "conflicts with " + location_of(request, "example") + "; expected one of them");
-        if (!is_example)
+                    "conflicts with " + location_of(request, source) + "; expected one of them");
+        if (!is_made)
             throw setting_error(
                 request, source,
                 mode.source == Source::operands
@@ -332,14 +372,14 @@ void check_sources(const RequestWithInput& asked) {
                               : source != nullptr    ? location_of(request, source)
                               : request.has("query") ? "query, key and value"
                                                      : "";
-    for (const char* key : {"weights", "init", "d_out", "d_k", "d_v", "qkv_bias", "out_proj",
-                            "pre_norm", "save_weights"})
+    for (const char* key : {"weights", "init", "draw_order", "qkv_joined", "d_out", "d_k", "d_v",
+                            "qkv_bias", "out_proj", "pre_norm", "save_weights"})
         if (!request.projects() && mode.source != Source::operands && source == nullptr &&
             is_from_flag(request, key) && location_of(request, key).starts_with("--"))
             throw setting_error(request, key,
                                 "no effect on query, key and value, which are not projected; "
                                 "expected INPUT in place of them, or no such flag");
-    for (const char* key : {"vocab_size", "embed_dim", "embed_seed"})
+    for (const char* key : {"truncate", "vocab_size", "embed_dim", "embed_seed"})
         if (request.has(key) && !text)
             throw setting_error(
                 request, key,

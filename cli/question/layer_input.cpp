@@ -6,6 +6,7 @@
 #include "core/base/error.hpp"
 #include "io/file/path.hpp"
 #include "io/file/source.hpp"
+#include "io/text/text.hpp"
 
 namespace attn::cli {
 namespace {
@@ -133,6 +134,24 @@ std::optional<InputNorm> ModelSource::read_norm(const Request& request) const {
     return io::input_norm(io::named_pre_norm(file_, *names_, norm_settings(request)), 0);
 }
 
+/// The tensors in the module of those that --weight-names has, which may belong to the attention.
+std::string ModelSource::note_of_left_out() const {
+    if (!given_) return {};
+    const std::vector<std::string> used = io::projection_tensors(*file_, *names_);
+    std::string module = names_->full(names_->names->query.weight);
+    for (const auto& [name, shape] : io::weight_shapes(*file_, *names_))
+        while (!name.starts_with(module)) module.pop_back();
+    module.resize(module.find_last_of("./") + 1);
+    std::vector<std::string> tensors;
+    for (const io::StoredArray& array : file_->arrays)
+        if (array.name.starts_with(module) && std::ranges::count(used, array.name) == 0)
+            tensors.push_back(array.name);
+    if (tensors.empty()) return {};
+    return concat(file_->name, ": not used, since --weight-names does not have them: ",
+                  io::shortened(io::comma_list(tensors), 200),
+                  "; a bias is named as THEIRS=query.bias, and no other part is computed");
+}
+
 /// Words have random embeddings, which must be as wide as the model's.
 std::vector<std::string> ModelSource::notes_on_input(const Request& request) const {
     const io::StoredArray* const table =
@@ -142,6 +161,7 @@ std::vector<std::string> ModelSource::notes_on_input(const Request& request) con
     if (!model_ && io::has_pre_norm(*file_, *names_))
         norm = names_->full_outside(names_->family->norm);
     std::vector<std::string> notes;
+    if (std::string note = note_of_left_out(); !note.empty()) notes.push_back(std::move(note));
     if (request.text && table != nullptr && table->shape.size() == 2) {
         const bool has_tokenizer = io::suffix_of_name(path_) == ".gguf" ||
                                    io::vocabulary_beside(path_).ends_with("tokenizer.json");

@@ -17,6 +17,7 @@ namespace {
 /// Whether the config describes these tensors: it has a known type, and the tensors are not those
 /// of a family without configs, next to which there may be another program's config.
 bool describes(const Request& request, const nlohmann::json& config, const io::ArrayFile& tensors) {
+    if (!request.weight_names.empty()) return false;
     const nlohmann::json type = config.value("model_type", nlohmann::json());
     if (!type.is_string() || io::find_family_row(type.get_ref<const std::string&>()) == nullptr)
         return false;
@@ -27,12 +28,14 @@ bool describes(const Request& request, const nlohmann::json& config, const io::A
                    : layer.family == request.family &&
                          io::family_of_type(type.get<std::string>()) == request.family;
     };
-    return (layers.empty() && request.family == nullptr) || std::ranges::any_of(layers, fits);
+    const bool are_of_class = std::ranges::all_of(
+        layers, [](const io::ModelLayer& layer) { return layer.family->of_class; });
+    return (are_of_class && request.family == nullptr) || std::ranges::any_of(layers, fits);
 }
 
 /// Errors but WrittenFile are left to whoever reads the files: then false.
 bool has_config(const Request& request, io::LoadedModels& files, const std::string& path) {
-    if (path.ends_with(".gguf")) return true;
+    if (path.ends_with(".gguf")) return request.weight_names.empty();
     try {
         const io::WeightsFile weights = io::find_weights(path, access_to(request, "weights"));
         const std::string config = config_beside(request, weights.file == "-" ? "" : weights.file);

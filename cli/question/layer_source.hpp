@@ -60,8 +60,9 @@ std::unique_ptr<LayerSource> open_layer_source(const Request& request, io::Loade
 
 /// Settings that only a model's layer has.
 inline constexpr std::array settings_of_model{
-    "family",   "layer", "weights_layout", "weights_shapes",  "model_config",   "token_ids",
-    "pre_norm", "norm",  "norm_eps",       "position_offset", "embedding_scale"};
+    "family",         "weight_names",    "qkv_layout",     "layer",    "weights_layout",
+    "weights_shapes", "model_config",    "token_ids",      "pre_norm", "norm",
+    "norm_eps",       "position_offset", "embedding_scale"};
 
 /// Refuses settings of a model's file if there are no weights. Errors: kind usage.
 void check_no_model(const Request& request);
@@ -118,6 +119,7 @@ public:
 private:
     void find_block(Request& request);
     void take_names(Request& request) const;
+    std::string note_of_left_out() const;
     void take_config(Request& request);
     void refuse_config(const Request& request) const;
     void take_flags(Request& request);
@@ -135,6 +137,7 @@ private:
     std::unique_ptr<const io::OpenModel> model_;  // null without a config
     io::AttentionLayer layer_;                    // of the model
     std::optional<io::ModelLayer> names_;         // always without a model
+    std::unique_ptr<const io::Family> given_;     // of --weight-names, which names_ refers to
     bool is_supported_ = true;  // false if the folder's config, which is replaced, has another type
 };
 

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/question/layer_source.hpp"
+#include "cli/request/field.hpp"
 #include "core/base/error.hpp"
 #include "core/operator/rope.hpp"
 #include "io/file/path.hpp"
@@ -94,16 +95,27 @@ ModelSource::ModelSource(io::LoadedModels& files, std::string path, io::ModelFol
 ModelSource::ModelSource(const Request& request, io::LoadedModels& files, std::string path,
                          std::shared_ptr<const io::ArrayFile> file, const std::string& prefix)
     : files_(files), path_(std::move(path)), file_(std::move(file)) {
+    if (!request.weight_names.empty())
+        given_ = std::make_unique<const io::Family>(io::family_of_names(
+            request.family,
+            name_pairs(request.weight_names, location_of(request, "weight_names"))));
     try {
-        names_ =
-            io::find_layer(*file_, {request.family, request.layer, prefix, is_in_out(request)});
+        names_ = io::find_layer(*file_, {given_ ? given_.get() : request.family, request.layer,
+                                         prefix, is_in_out(request), request.qkv_layout});
     } catch (const Error& error) {
         // An unsupported model has other tensor names: report its type, not a broken file.
-        const bool is_whole = error.kind() == ErrorKind::input && prefix.empty();
+        const bool is_whole = error.kind() == ErrorKind::input && prefix.empty() && !given_;
         if (const std::string problem = is_whole ? type_problem(request) : ""; !problem.empty())
             throw Error(ErrorKind::input, folder_config(), problem);
         throw;
     }
+    if (given_) return;
+    // The names of a class do not determine a model.
+    const bool may_be_model =
+        names_->family->of_class && request.family == nullptr && !request.model_config;
+    if (const std::string problem = may_be_model ? type_problem(request) : ""; !problem.empty())
+        throw Error(ErrorKind::input, folder_config(), problem,
+                    ", or --model-config none where the layer is of no model");
     io::check_others(*file_, *names_);
 }
 
@@ -162,6 +174,10 @@ void ModelSource::find_block(Request& request) {
                 layer.full("").starts_with(model_->files().prefix))
                 names_ = std::move(layer);
     io::check_layout(*file_, is_in_out(request), layer_.part.query.in_out);
+    if (request.qkv_layout.value_or(layer_.part.joined) != layer_.part.joined)
+        throw setting_error(request, "qkv_layout",
+                            "the model's config determines it; expected no such flag, or "
+                            "--model-config none");
     if (request.pre_norm.value_or(false) && !layer_.norm)
         throw setting_error(
             request, "pre_norm",
@@ -175,7 +191,7 @@ void ModelSource::find_block(Request& request) {
 void ModelSource::take_names(Request& request) const {
     if (names_) {
         const bool in_out = model_ ? layer_.part.query.in_out : names_->in_out;
-        request.family = names_->family;
+        if (!given_) request.family = names_->family;
         request.weights_layout = in_out ? WeightsLayout::in_out : WeightsLayout::out_in;
         if (names_->number) request.layer = names_->number;
     }
@@ -235,8 +251,15 @@ void ModelSource::take_flags(Request& request) {
                     " (--token-ids and --pre-norm need one of them, whatever "
                     "--model-config is)");
     const bool has_head_norms = !head_norm().empty();
-    if (request.is_saved_model || (family.is_plain && !has_head_norms))
+    if (request.is_saved_model || (names_->is_plain() && !has_head_norms))
         take_family_defaults(request, family);
+    const std::size_t heads = io::stored_heads(*file_, *names_);
+    if (heads != 0 && row_of(request.settings.mode).heads_axis != HeadsAxis::never) {
+        if (request.settings.heads.value_or(heads) != heads)
+            throw setting_error(request, "heads",
+                                concat("the weights have ", heads, " heads; expected that"));
+        request.settings.heads = heads;
+    }
     require_settings(request, *file_, *names_, has_head_norms, is_supported_);
 }
 
@@ -337,7 +360,8 @@ AnyLayerWeights ModelSource::read_weights(const Request& request) const {
             (request.norm ? text(static_cast<int>(*request.norm)) : "- ") +
             (request.norm_eps ? text(*request.norm_eps) : "- ") +
             (model_ ? model_->files().prefix + "\n" + request.model_config.value_or("")
-                    : std::string(names_->family->name) + " " + names_->full("")),
+                    : text(request.weight_names) + text(static_cast<int>(names_->joined)) +
+                          std::string(names_->family->name) + " " + names_->full("")),
         read);
 }
 

@@ -37,7 +37,8 @@ std::string note_of_packed_heads(const Request& request, const Plan& plan) {
 /// possible if the other meaning also has heads that are a multiple of those of keys.
 std::string note_of_heads_axis(const Request& request, const Plan& plan) {
     const Shape &q = plan.operands["query"], &k = plan.operands["key"];
-    if (plan.projects || q.size() != 4 || plan.past_len != 0 || q[1] == 1) return {};
+    if (draws_inputs(request) || plan.projects || q.size() != 4 || plan.past_len != 0 || q[1] == 1)
+        return {};
     const bool is_linear = row_of(plan.config.mode).mechanism == Mechanism::linear;
     const bool may_be_tokens = q[2] % k[2] == 0 && (!is_linear || q[1] == k[1]),
                is_confirmed = request.settings.heads && q[1] != q[2];
@@ -58,14 +59,18 @@ bool is_mha(const Request& request, const Plan& plan) {
            (request.family != nullptr && request.family->name == "mha" && plan.operands.weights);
 }
 
-/// nn.MultiheadAttention has no mask of its own, and the mode is causal by default.
+/// nn.MultiheadAttention and others have no mask of their own, and the mode is causal by default.
 std::string note_of_causal(const Request& request, const Plan& plan) {
-    if (plan.config.mode != Mode::multihead || !is_mha(request, plan) || !plan.config.causal ||
-        request.has("causal"))
+    const bool takes_mask =
+        request.family != nullptr ? request.family->takes_mask : !request.weight_names.empty();
+    if (plan.config.mode != Mode::multihead || !plan.config.causal || request.has("causal") ||
+        !(is_mha(request, plan) || (takes_mask && plan.operands.weights)))
         return {};
     return location_of(request, plan.config.init == Init::mha ? "init" : "weights") +
-           ": is causal, the default of multihead; nn.MultiheadAttention has no mask unless it is "
-           "given one: --no-causal computes that, --causal confirms the mask";
+           ": is causal, the default of multihead; " +
+           (is_mha(request, plan) ? "nn.MultiheadAttention" : "the class of these weights") +
+           " has no mask unless it is given one: --no-causal computes that, --causal confirms the "
+           "mask";
 }
 
 /// (batch, tokens, width), or (tokens, batch, width) as nn.MultiheadAttention without batch_first.
@@ -106,6 +111,13 @@ std::string note_of_next_layer(const std::string& path) {
            ":inputs takes its inputs again, " + file + ":context_vectors these without a note";
 }
 
+std::string note_of_truncation(const std::string& location, std::size_t kept,
+                               std::size_t left_out) {
+    if (left_out == 0) return {};
+    return location + ": " + std::to_string(left_out) + " of " + std::to_string(kept + left_out) +
+           " tokens are left out, at the end of the text";
+}
+
 std::vector<std::string> notes_of_shapes(const Request& request, const Plan& plan) {
     std::vector<std::string> notes;
     for (std::string note : {note_of_packed_heads(request, plan), note_of_heads_axis(request, plan),
@@ -116,7 +128,9 @@ std::vector<std::string> notes_of_shapes(const Request& request, const Plan& pla
 }
 
 bool is_for_terminal(const std::string& note) {
-    return !note.empty() && ::isatty(STDERR_FILENO) != 0;
+    // A column that is left out by a guess is noted everywhere.
+    const bool is_guess = note.find(io::no_index_flag) != std::string::npos;
+    return is_guess || (!note.empty() && ::isatty(STDERR_FILENO) != 0);
 }
 
 void show_notes(const std::vector<std::string>& notes) {

@@ -27,10 +27,10 @@ public:
                 operands_.norm = model_->read_norm(request_);
             });
         if (projects_ && request_.token_ids.empty()) read_inputs();
-        const bool is_example = !projects_ && request_.example;
-        if (is_example) take_example();
+        const bool is_made = !projects_ && (request_.example || draws_inputs(request_));
+        if (is_made) request_.example ? take_example() : take_draws({"query", "key", "value"});
         for (const OperandRow& rule : operand_rows)
-            if ((rule.modes & in(mode().mode)) != 0 && !(is_example && rule.is_tokens()))
+            if ((rule.modes & in(mode().mode)) != 0 && !(is_made && rule.is_tokens()))
                 read_operand(rule);
         if (!request_.token_ids.empty())
             read_named(request_, of_document, [&] { embed_token_ids(); });
@@ -141,13 +141,12 @@ private:
         const bool is_member = inputs.document != nullptr;
         if (leaves_all() && is_member) refuse_rows(input_->file.location);
         if (!request_.settings.drawn_shape().empty()) {
-            operands_["inputs"] = shape_of_draw(request_);
-            read_.files["inputs"] =
-                location_of(request_, request_.settings.randn.empty() ? "rand" : "randn");
+            take_draws({"inputs"});
         } else if (request_.example || request_.text) {
             TextInput text = read_text(request_);
             operands_["inputs"] = std::move(text.inputs);
             operands_.token_ids = std::move(text.token_ids);
+            if (!text.note.empty()) read_.notes.push_back(std::move(text.note));
             const bool has_labels =
                 request_.text ? request_.has("tokens") : !request_.tokens.empty();
             if (!has_labels) read_.tokens = std::move(text.tokens);
@@ -167,6 +166,13 @@ private:
         } else {
             operands_["inputs"] = read_tokens_file(input_->file);
         }
+    }
+
+    void take_draws(std::initializer_list<const char*> keys) {
+        set_shapes_of_draws(request_, operands_);
+        for (const char* key : keys)
+            read_.files[key] =
+                location_of(request_, request_.settings.randn.empty() ? "rand" : "randn");
     }
 
     void take_example() {

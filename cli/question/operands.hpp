@@ -98,26 +98,28 @@ struct TextInput {
     RealArray inputs;  ///< of a text, and of random numbers: their shape, without elements
     std::vector<std::int64_t> token_ids;  ///< of an embedded text; else empty
     std::vector<std::string> tokens;      ///< labels
+    std::string note = {};                ///< on words that are left out, or empty
 };
 
-/// The request with the text of its example and all defaults of the text's embedding. Errors: kind
-/// usage for an unknown example.
+/// The request with the text of its example, all defaults of the text's embedding, and the type of
+/// NumPy's numbers with its generator. Errors: kind usage for an unknown example.
 Request with_text(Request request);
 
 /// The words of the request's text. Without a text, the matrix of its example. Errors: kinds usage
 /// and input, at the setting's location.
 TextInput read_text(const Request& request);
 
-/// The shape of --rand or --randn. Errors: kind usage for a shape of another rank; kind input if it
-/// needs too much memory.
-RealArray shape_of_draw(const Request& request);
+/// Gives the inputs, or query, key and value, the shapes of --rand or --randn. Errors: kind usage
+/// for a shape of another rank; kind input if they need too much memory.
+void set_shapes_of_draws(const Request& request, Operands& operands);
 
-/// Whether the inputs are drawn, once the memory of the whole question is known.
+/// Whether the inputs, or query, key and value, are drawn, once the memory of the whole question is
+/// known.
 bool draws_inputs(const Request& request);
 
-/// The matrix or batch of --rand or --randn; or the embedded words of the text, as from PyTorch's
-/// nn.Embedding: (words, embed_dim).
-RealArray draw_inputs(const Request& request, const std::vector<std::int64_t>& token_ids);
+/// Draws them by --rand or --randn; or embeds the words of the text, as PyTorch's nn.Embedding:
+/// (words, embed_dim).
+void draw_inputs(const Request& request, Operands& operands);
 
 /// A label without its surrounding blanks, with which tokenizers mark the start of words. A label
 /// of blanks only is quoted. Cut to at most `columns` columns.

@@ -39,9 +39,9 @@ public:
                 append_value(given_.emplace_back(GivenSetting{key, {}}).value, *option, request());
             }
             read_named(request(), is_model_of_document(request()), [this] { open_model(); });
-            read_slopes();
-            if (request().text || request().example)
+            if (request().text || request().example || request().settings.rng != Rng::torch)
                 asked_.request = with_text(std::move(asked_.request));
+            read_slopes();
             const OperandSources sources{asked_.input ? &*asked_.input : nullptr, model_.get(),
                                          rows_, text_bytes_ + text_bytes_while_reading_};
             return finish(read_operands(request(), sources, runtime_.pool));
@@ -81,7 +81,7 @@ private:
             return check_no_model(request());
         }
         asked_.request = model_->with_model(request());
-        for (const char* key : {"init", "rng_skip"})
+        for (const char* key : {"init", "draw_order", "qkv_joined", "rng_skip"})
             if (request().has(key))
                 throw setting_error(
                     request(), key,
@@ -224,8 +224,8 @@ PlannedQuestion with_cost(Question question, Plan plan) {
                   std::max(cost.memory, cost.operand_bytes + question.text_bytes_while_reading);
     cost.answer_memory += question.text_bytes;
     at_locations(question.request, [&] { require_memory(plan, cost); });
-    if (draws_inputs(question.request) && plan.projects && !question.request.dry_run)
-        question.operands["inputs"] = draw_inputs(question.request, question.operands.token_ids);
+    if (draws_inputs(question.request) && !question.request.dry_run)
+        draw_inputs(question.request, question.operands);
     return {std::move(question), std::move(plan), cost};
 }
 

@@ -169,6 +169,9 @@ std::string note_of_next_layer(const std::string& path);
 /// first, tokens or heads first, tokens or batch entries first.
 std::vector<std::string> notes_of_shapes(const Request& request, const Plan& plan);
 
+/// "--truncate 128: 384 of 512 tokens are left out"; empty if none are.
+std::string note_of_truncation(const std::string& location, std::size_t kept, std::size_t left_out);
+
 /// Whether to show a note on something usual that may be unintended: only if the note is not empty
 /// and standard error is a terminal.
 bool is_for_terminal(const std::string& note);

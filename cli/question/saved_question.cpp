@@ -52,7 +52,8 @@ void require_array(const io::InputFile& file, const io::ResultHead& head, const 
     const io::StoredArray* const stored = array.stored;
     const bool is_integer = name == "token_ids";
     if (stored == nullptr || is_integer) return;
-    if (stored->type != NumberType::float32 && stored->type != NumberType::float64)
+    if (stored->words ||
+        (stored->type != NumberType::float32 && stored->type != NumberType::float64))
         fail_in_result(stored->location(), "is stored as " + stored->type_name +
                                                ", and the question needs every digit; expected a "
                                                "result without --store");
@@ -81,7 +82,8 @@ RealArray read_saved(const Input& input, const std::string& name, NumberType dty
 
 /// Leaves out where a result's inputs came from, which another source replaces.
 void leave_out_source(json& config, bool keeps_embedding) {
-    for (const char* key : {"tokens", "rand", "randn", "text"}) config.erase(key);
+    for (const char* key : {"tokens", "rand", "randn", "uniform", "corners", "text"})
+        config.erase(key);
     if (keeps_embedding) return;
     for (const char* key : {"vocab_size", "embed_dim", "embed_seed"}) config.erase(key);
 }

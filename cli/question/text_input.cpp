@@ -32,6 +32,12 @@ void check_table_size(const Request& request, std::size_t words) {
                    "the embedded text");
 }
 
+/// The operand of one of the tensors that --rand or --randn draws.
+OperandId drawn_operand(std::size_t count, std::size_t index) {
+    constexpr OperandId three[] = {"query", "key", "value"};
+    return count == 1 ? OperandId("inputs") : three[index];
+}
+
 RealArray without_elements(const Request& request, const std::vector<std::size_t>& shape) {
     const MemoryMeter no_memory(MemoryMeter::Run::dry);
     return reals_of_shape(shape, request.settings.dtype);
@@ -40,6 +46,8 @@ RealArray without_elements(const Request& request, const std::vector<std::size_t
 }  // namespace
 
 Request with_text(Request request) {
+    if (request.settings.rng == Rng::numpy && !request.has("dtype"))
+        request.settings.dtype = NumberType::float64;
     if (request.example) {
         const auto names = io::split_text(io::example_names, '|');
         if (std::ranges::find(names, *request.example) == names.end())
@@ -76,35 +84,76 @@ TextInput read_text(const Request& request) {
         throw setting_error(request, "vocab_size",
                             "the text has " + std::to_string(words.vocabulary) +
                                 " different words; expected at least as many");
+    const std::size_t size = words.tokens.size(),
+                      kept = std::min<std::size_t>(size, request.truncate.value_or(size));
+    words.tokens.resize(kept);
+    words.ids.resize(kept);
+    std::string note = note_of_truncation(location_of(request, "truncate"), kept, size - kept);
     check_table_size(request, words.tokens.size());
     const auto columns = static_cast<std::size_t>(*request.embed_dim);
     return {without_elements(request, {words.ids.size(), columns}), std::move(words.ids),
-            std::move(words.tokens)};
+            std::move(words.tokens), std::move(note)};
 }
 
-RealArray shape_of_draw(const Request& request) {
+void set_shapes_of_draws(const Request& request, Operands& operands) {
     const Settings& settings = request.settings;
     const char* key = settings.randn.empty() ? "rand" : "randn";
-    double bytes = static_cast<double>(row_of(settings.dtype).size);
-    for (std::uint64_t size : settings.drawn_shape()) bytes *= static_cast<double>(size);
-    if (settings.drawn_shape().size() < 2 || bytes == 0)
+    const std::vector<std::uint64_t>& shape = settings.drawn_shape();
+    const bool is_operator = row_of(settings.mode).source == Source::operands;
+    if (shape.size() > (is_operator ? 4 : 3) || std::ranges::find(shape, 0) != shape.end())
         throw setting_error(
             request, key,
-            "not the shape of an input; expected sizes from 1, as 6,3 for (tokens, d_in) "
-            "or 2,6,3 for (batch, tokens, d_in)");
-    require_memory(bytes, key, "the random input");
-    const auto& shape = settings.drawn_shape();
-    return without_elements(request, {shape.begin(), shape.end()});
+            is_operator ? "not the shape of a query; expected sizes from 1, as 6,3 for (tokens, "
+                          "d_k) or 2,4,6,3 for (batch, heads, tokens, d_k)"
+                        : "not the shape of an input; expected sizes from 1, as 6,3 for (tokens, "
+                          "d_in) or 2,6,3 for (batch, tokens, d_in)");
+    double bytes = is_operator ? 3 : 1;
+    for (std::uint64_t size : shape) bytes *= static_cast<double>(size);
+    require_memory(static_cast<double>(row_of(settings.dtype).size) * bytes, key,
+                   "the random input");
+    const std::vector<std::vector<std::uint64_t>> shapes = drawn_shapes(settings);
+    for (std::size_t i = 0; i < shapes.size(); ++i)
+        operands[drawn_operand(shapes.size(), i)] =
+            without_elements(request, {shapes[i].begin(), shapes[i].end()});
 }
 
 bool draws_inputs(const Request& request) {
     return request.text || !request.settings.drawn_shape().empty();
 }
 
-RealArray draw_inputs(const Request& request, const std::vector<std::int64_t>& token_ids) {
-    if (!request.text) return draw_input(request.settings);
-    return embed(token_ids, *request.vocab_size, *request.embed_dim, *request.embed_seed,
-                 request.settings.dtype);
+namespace {
+
+/// The numbers of --corners in place of drawn ones, if it is given.
+RealArray with_corners(RealArray drawn, const Request& request) {
+    if (!request.corners) return drawn;
+    const NumberTypeRow& row = row_of(request.settings.dtype);
+    const Corner corner = *request.corners;
+    const double number = corner == Corner::zeros      ? 0
+                          : corner == Corner::largest  ? row.largest
+                          : corner == Corner::smallest ? row.least
+                                                       : 1;
+    drawn.visit([&](auto& numbers) {
+        using T = typename std::decay_t<decltype(numbers)>::value_type;
+        const std::size_t columns = numbers.shape().back();
+        const bool alternates = corner == Corner::alternating;
+        for (std::size_t i = 0; i < numbers.size(); ++i)
+            numbers.data()[i] = static_cast<T>(
+                alternates && (i / columns + i % columns) % 2 == 1 ? -number : number);
+    });
+    return drawn;
+}
+
+}  // namespace
+
+void draw_inputs(const Request& request, Operands& operands) {
+    if (request.text) {
+        operands["inputs"] = embed(operands.token_ids, *request.vocab_size, *request.embed_dim,
+                                   *request.embed_seed, request.settings.dtype);
+        return;
+    }
+    std::vector<RealArray> drawn = attn::draw_inputs(request.settings);
+    for (std::size_t i = 0; i < drawn.size(); ++i)
+        operands[drawn_operand(drawn.size(), i)] = with_corners(std::move(drawn[i]), request);
 }
 
 namespace {

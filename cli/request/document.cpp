@@ -237,13 +237,16 @@ io::InputFile IndexedResults::result_of(io::InputFile line) {
             return value.is_string() ? value.get<std::string>() : std::string();
         };
         const std::string entry = text("entry");
-        const io::StoredArray* const stored = part.arrays ? part.arrays->find(entry) : nullptr;
+        const io::StoredArray* stored = part.arrays ? part.arrays->find(entry) : nullptr;
+        if (part.arrays && !part.format->named) stored = &part.arrays->arrays.front();
         if (stored == nullptr)
             throw Error(ErrorKind::input, result.location,
                         io::shortened(part.name) + " has no array " + io::shortened(entry) +
                             "; expected the files that this index was written with");
         result.arrays->arrays.push_back(*stored);
         result.arrays->arrays.back().name = text("name");
+        if (!stored->words && !text("store").empty())
+            io::read_words(result.arrays->arrays.back(), text("store"));
     }
     return result;
 }

@@ -197,11 +197,34 @@ std::string take_token(Request& request, const json& value, const Limits& limits
 }
 
 std::string take_store(Request& request, const json& value, const Limits&) {
-    io::StoredType type;
+    StoredType type;
     std::string problem =
         io::parse_stored_type(value.is_string() ? value.get<std::string>() : "", type);
     if (problem.empty()) request.store = type;
     return problem;
+}
+
+std::string take_init(Request& request, const json& value, const Limits&) {
+    const std::vector<std::string> parts =
+        split_list(value.is_string() ? value.get<std::string>() : value.dump());
+    const InitRow* const row = find_row(init_rows, &InitRow::name, std::string_view(parts[0]));
+    if (row == nullptr) return "unknown value; expected " + argument_of(*find_option("init"));
+    std::vector<double> numbers;
+    for (std::size_t i = 1; i < parts.size(); ++i)
+        if (const json number = number_in(parts[i]); number.is_number())
+            numbers.push_back(number.get<double>());
+    if (numbers.size() + 1 != parts.size() || numbers.size() < row->fewest ||
+        numbers.size() > row->most)
+        return "not the numbers of " + parts[0] + "; expected " + std::string(row->form);
+    request.settings.init = row->init;
+    request.settings.init_numbers = std::move(numbers);
+    return {};
+}
+
+void append_init(std::string& json, const Request& request) {
+    std::string text(row_of(request.settings.init).name);
+    for (const double number : request.settings.init_numbers) text += "," + io::number_text(number);
+    io::append_json(json, text);
 }
 
 std::string take_color_scale(Request& request, const json& value, const Limits&) {
@@ -294,10 +317,18 @@ std::string store(Request& request, const Option& option, const json& value) {
                                                    {names.begin(), names.end()})
                                   : "");
     }
-    const std::string error = field.set(request, value, option.limits);
-    return error.empty() || !value.is_string()
-               ? error
-               : error + hint_for_value(option.key, value.get<std::string>(), {});
+    if (value.is_array() && option.key == std::string_view("text")) return one_text;
+    std::string error = field.set(request, value, option.limits);
+    if (error.empty() || !value.is_string()) return error;
+    if (names_of(field).empty())
+        return error + hint_for_value(option.key, value.get<std::string>(), {});
+    // Forms such as "normal,MEAN,STD" are found by their names.
+    std::vector<std::string> names;
+    for (const std::string_view form : names_of(field))
+        names.emplace_back(form.substr(0, form.find_first_of(",[")));
+    const std::string word = split_list(value.get<std::string>())[0],
+                      hint = hint_for_value(option.key, word, names);
+    return hint == "; did you mean " + word + "?" ? error : error + hint;
 }
 
 void append_value(std::string& out, const Option& option, const Request& request) {
@@ -318,6 +349,23 @@ json value_of(const Option& option, const std::string& text) {
         case FieldKind::shapes: return json_in(text);
         default: return text;
     }
+}
+
+std::vector<std::pair<std::string, std::string>> name_pairs(std::span<const std::string> words,
+                                                            const std::string& location) {
+    std::vector<std::pair<std::string, std::string>> names;
+    for (const std::string& word : words) {
+        const std::size_t equals = word.rfind('=');
+        const bool is_pair = equals != std::string::npos;
+        std::pair<std::string, std::string> name{is_pair ? word.substr(0, equals) : "",
+                                                 is_pair ? word.substr(equals + 1) : word};
+        for (const auto& [theirs, ours] : names)
+            if ((is_pair && theirs == name.first) || ours == name.second)
+                throw Error(ErrorKind::usage, location, io::shortened(word),
+                            ": named twice; expected it once");
+        names.push_back(std::move(name));
+    }
+    return names;
 }
 
 std::vector<std::string> word_list(const std::string& text) {

@@ -103,6 +103,17 @@ inline constexpr Field store_field{.kind = FieldKind::string,
                                            append_field(json, io::text_of(*request.store));
                                    }};
 
+/// An initialiser with its numbers, as text: "xavier_uniform,0.5".
+std::string take_init(Request& request, const nlohmann::json& value, const Limits& limits);
+void append_init(std::string& json, const Request& request);
+inline constexpr Field init_field{
+    .kind = FieldKind::string,
+    .set = take_init,
+    .append = append_init,
+    .name =
+        [](std::size_t i) { return i < init_rows.size() ? init_rows[i].form : std::string_view(); },
+    .has_default = true};
+
 /// The name of a scale of colours, or the value of full colour, as text.
 std::string take_color_scale(Request& request, const nlohmann::json& value, const Limits& limits);
 inline constexpr Field color_scale_field{.kind = FieldKind::number,
@@ -136,6 +147,11 @@ void append_value(std::string& out, const Option& option, const Request& request
 /// A flag's text as the value that its key would have. Text that does not fit stays a string, which
 /// `store` rejects.
 nlohmann::json value_of(const Option& option, const std::string& text);
+
+/// "THEIRS=OURS" of each word; of "OURS" alone, with an empty first name. Errors: kind usage at
+/// `location` for a name that comes twice.
+std::vector<std::pair<std::string, std::string>> name_pairs(std::span<const std::string> words,
+                                                            const std::string& location);
 
 /// A list of words in the syntax of --tokens: comma-separated, or JSON. Empty if it is neither.
 std::vector<std::string> word_list(const std::string& text);
@@ -222,13 +238,15 @@ struct NamedRope {
     }
 };
 
-/// A field that points to a family of models, or is null.
+/// A field that points to a family of models, or is null. Names of classes are read, not written.
 template <const io::Family* Request::*member>
 struct NamedFamily {
     static constexpr bool has_default = false;
     static std::string_view name(std::size_t index) {
         const auto& all = io::all_families();
-        return index < all.size() ? all[index].name : std::string_view();
+        const bool is_there =
+            index < all.size() && (member == &Request::family || !all[index].of_class);
+        return is_there ? all[index].name : std::string_view();
     }
     static void choose(Request& request, std::size_t index) {
         request.*member = &io::all_families()[index];

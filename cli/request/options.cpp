@@ -41,8 +41,9 @@ constexpr Limits at_least_0{0, most, "a number of at least 0"};
 constexpr Limits counts{0, largest_size, "integers from 0, as in 1,2"};
 constexpr Limits drawn{1, largest_size,
                        "2 or 3 sizes separated by commas, as 6,3 for (tokens, d_in) or 2,6,3 for "
-                       "(batch, tokens, d_in)",
-                       3, 2};
+                       "(batch, tokens, d_in); sdpa: 2 to 4, as 2,4,6,3",
+                       4, 2};
+constexpr Limits order{0, 0, "query, key, value and out, as in key,query,value", 4};
 constexpr Limits names{0, 0, "names; expected one name or more", 1000};  // there are about forty
 constexpr Limits constants{0, 0, "numbers, or a file", std::size_t{1} << 31};
 constexpr Limits decays{-std::numeric_limits<double>::infinity(), most,
@@ -93,6 +94,8 @@ constexpr Option table[] = {
      "whether CSV starts with a header line", of_csv},
     {"csv_labels", input, all_modes, among<io::guess_names, &R::csv, &io::CsvStyle::labels>, {}, "",
      "whether the first CSV column holds token labels", of_csv},
+    {"csv_index", input, all_modes, among<io::guess_names, &R::csv, &io::CsvStyle::index>, {}, "",
+     "whether the first CSV column is an index, and not data", of_csv},
     {"csv_decimal", input, all_modes, among<io::decimal_mark_names, &R::csv, &io::CsvStyle::decimal>, {}, "",
      "the decimal mark of numbers in CSV (default .); a comma then separates fields only next to quotes", of_csv},
     {"csv_quotes", input, all_modes, among<io::quotes_names, &R::csv, &io::CsvStyle::quotes>, {}, "",
@@ -105,13 +108,21 @@ constexpr Option table[] = {
      "labels of the keys (default: of the file of --context or --key)", source},
     {"example", input, all_modes, field_of<&R::example>, {}, io::example_names.data(),
      "use a built-in input instead of INPUT; softmax is for sdpa", source},
-    {"rand", input, layers, setting<&S::rand>, drawn, "[B,]N,D",
+    {"rand", input, all_modes, setting<&S::rand>, drawn, "[B,]N,D",
      "draw the input as torch.rand(tokens, d_in) or torch.rand(batch, tokens, d_in) does after "
-     "--seed, before the parameters"},
-    {"randn", input, layers, setting<&S::randn>, drawn, "[B,]N,D",
+     "--seed, before the parameters; in sdpa query, key and value, each [B,][H,]N,D"},
+    {"randn", input, all_modes, setting<&S::randn>, drawn, "[B,]N,D",
      "the same as torch.randn does"},
+    {"uniform", input, all_modes, setting<&S::uniform>, {-most, most, "two numbers, as -4,4", 2, 2}, "A,B",
+     "with --rand: numbers from A to B, as uniform_ draws them (default 0,1)"},
+    {"corners", input, all_modes, among<corner_names, &R::corners>, {}, "",
+     "with --rand: all 0, 1, the largest or smallest positive number of --dtype, or 1 and -1 in "
+     "turn, in place of the numbers drawn (default: drawn)"},
     {"text", input, layers, field_of<&R::text>, {}, "TEXT",
      "embed these words instead of reading INPUT"},
+    {"text_file", input, layers, operand_field, {}, "FILE|-", "the text of --text from a file (default none)", source},
+    {"truncate", input, layers, field_of<&R::truncate>, {1}, "N",
+     "keep the first N words of a longer text (default all)"},
     {"vocab_size", input, layers, field_of<&R::vocab_size>, {1}, "N",
      "rows of the embedding of --text (default 50000)"},
     {"embed_dim", input, layers, field_of<&R::embed_dim>, {1}, "N",
@@ -143,10 +154,18 @@ constexpr Option table[] = {
      "heads of keys and values, each shared by a group of heads (default as heads)",
      saved | of_heads},
 
-    {"init", weights, layers, setting_among<init_names, &S::init>, {}, "",
-     "how the parameters are drawn; none: Q = K = V = X, unscaled", everywhere | of_draws},
+    {"init", weights, layers, init_field, {}, "",
+     "how the parameters are drawn; from xavier on by the functions of torch.nn.init; none: Q = K = V = X, "
+     "unscaled", everywhere | of_draws},
+    {"draw_order", weights, layers, setting<&S::draw_order>, order, "key,query,...",
+     "order in which the parameters are drawn (default query,key,value,out)", everywhere | of_draws},
+    {"qkv_joined", weights, one_input, setting<&S::qkv_joined>, {}, "",
+     "draw query, key and value as one tensor, nn.Linear(d_in, 3 d_out), and split it (default off)",
+     everywhere | of_draws},
+    {"rng", weights, all_modes, setting_among<rng_names, &S::rng>, {}, "",
+     "the generator of --seed: PyTorch's, or that of np.random.seed, whose numbers are float64"},
     {"seed", weights, all_modes, setting<&S::seed>, {}, "N",
-     "torch.manual_seed, -2^63 to 2^64-1 (default 0)", everywhere, 's'},
+     "torch.manual_seed, -2^63 to 2^64-1, or np.random.seed with --rng numpy (default 0)", everywhere, 's'},
     {"rng_skip", weights, all_modes, setting<&S::rng_skip>, from_0, "N",
      "skip N 32-bit draws before the first one that is used (default 0)", everywhere | of_draws},
     {"qkv_bias", weights, layers, setting<&S::qkv_bias>, {}, "",
@@ -161,8 +180,16 @@ constexpr Option table[] = {
     {"weights", weights, layers, operand_field, {}, "FILE",
      "parameters from a file of a model instead of drawn ones (default none)"},
     {"family", weights, layers, choice<NamedFamily<&R::family>>, {}, "",
-     "how the tensors are named: gpt2, llama, bert, neox, meta, internlm2, baichuan, chatglm, timm, mha or "
-     "notebook (default: detected)", everywhere | of_model | whole_model},
+     "how the tensors are named: gpt2, llama, bert, neox, roberta, meta, internlm2, baichuan, chatglm, "
+     "timm, mha, notebook, or as in a class of diffusers, d2l, annotated, fairseq, mlx, openai-whisper, jadore, "
+     "gpt-dev, nanogpt, uvadlc, qkv-proj, transformer-lens, flax, keras (default: detected)",
+     everywhere | of_model | whole_model},
+    {"weight_names", weights, layers, field_of<&R::weight_names>, names, "THEIRS=OURS,...",
+     "the tensors of the layer, with query, key, value (or qkv) and out, or query.bias and so on, as "
+     "OURS (default: the family's)", everywhere | of_model},
+    {"qkv_layout", weights, layers, among<qkv_layout_names, &R::qkv_layout>, {}, "",
+     "one tensor of queries, keys and values has all queries first, or by head its query, key and "
+     "value (default: as its names mean)", everywhere | of_model},
     {"layer", weights, layers, field_of<&R::layer>, {0, largest_size}, "N",
      "layer of the model (default 0, or the only one)", everywhere | of_model},
     {"weights_layout", weights, layers, among<weights_layout_names, &R::weights_layout>, {}, "",
@@ -268,8 +295,8 @@ constexpr Option table[] = {
     {"output", output, all_modes, field_of<&R::output>, {}, "FILE",
      "write there, whole or not at all (default -, standard output)", as_flag | in_explain | in_model, 'o'},
     {"format", output, all_modes, among<format_names, &R::format>, {}, "",
-     "a JSON document; arrays for other programs; PyTorch's print(); an aligned table; a header of C; "
-     "words of Verilog's $readmemh; nothing; "
+     "json, ndjson: a document; csv, tsv, csv-long, npy, npz, safetensors: arrays; torch: PyTorch's print(); "
+     "table: aligned; c: a header; memh: words of Verilog's $readmemh; folder: of npy files; none; "
      "without it, by -o's suffix, and a table on a terminal", of_arrays | in_model, 'f'},
     {"emit", output, all_modes, setting<&S::emit>, names, "LIST",
      emit_help.data(), of_arrays | in_model, 'e'},
@@ -289,8 +316,8 @@ constexpr Option table[] = {
      "how JSON shows infinities and NaN: \"-Infinity\", null or -Infinity (default string)",
      of_arrays | in_model},
     {"store", output, all_modes, store_field, {}, "TYPE",
-     "round numbers to float16, bfloat16, int8:SCALE or fixed:BITS,FRACTION, in c and memh, and in npz, npy "
-     "and safetensors if these have the type (default --dtype)",
+     "round numbers to float16, bfloat16, int8:SCALE or fixed:BITS,FRACTION[,RND|TRN][,SAT|WRAP], in c and "
+     "memh, and in npy, folder, npz and safetensors if these have the type (default --dtype)",
      as_key | as_flag | in_config | in_batch | in_model},
     {"average_heads", output, several_heads, setting<&S::average_heads>, {}, "",
      "attention_weights as their mean over the heads (default off)", of_arrays | in_check},

@@ -17,6 +17,7 @@
 #include "core/base/error.hpp"
 #include "core/base/function_ref.hpp"
 #include "core/layer/norm.hpp"
+#include "core/model/attention_part.hpp"
 #include "core/plan/settings.hpp"
 #include "io/file/access.hpp"
 #include "io/file/source.hpp"
@@ -56,6 +57,10 @@ enum class WeightsLayout { in_out, out_in };
 inline constexpr Names<WeightsLayout, 2> weights_layout_names{
     {{WeightsLayout::in_out, "in-out"}, {WeightsLayout::out_in, "out-in"}}};
 
+/// Of queries, keys and values in one tensor.
+inline constexpr Names<JoinedHeads, 2> qkv_layout_names{
+    {{JoinedHeads::parts, "parts"}, {JoinedHeads::groups, "heads"}}};
+
 /// The location of a setting: "--heads 5" for a flag, "request.json:1:9: heads 5" in the request's
 /// document. The latter is formatted only when an error needs it.
 struct Location {
@@ -78,6 +83,14 @@ enum class MaskKind { boolean, additive };
 inline constexpr Names<MaskKind, 2> mask_kind_names{
     {{MaskKind::boolean, "boolean"}, {MaskKind::additive, "additive"}}};
 
+/// Inputs at the limits of a type: 0, 1, its largest or smallest positive number, or 1 and -1 in
+/// turn, by row and column.
+enum class Corner { zeros, ones, largest, smallest, alternating };
+inline constexpr Names<Corner, 5> corner_names{{{Corner::zeros, "zeros"},
+                                                {Corner::ones, "ones"},
+                                                {Corner::largest, "largest"},
+                                                {Corner::smallest, "smallest"},
+                                                {Corner::alternating, "alternating"}}};
 struct Request {
     Settings settings;
 
@@ -86,12 +99,15 @@ struct Request {
     io::CsvStyle csv;
     std::optional<std::string> example;
     std::optional<std::string> text;
+    std::optional<std::uint64_t> truncate;  ///< words of the text that are kept
     std::optional<std::uint64_t> vocab_size, embed_dim;
     std::optional<Seed> embed_seed;
 
     /// The weights file of a model: its layer, and what the model does before the layer.
     const io::Family* family = nullptr;  ///< null: determined by the names
     std::optional<std::uint64_t> layer;
+    std::vector<std::string> weight_names;  ///< THEIRS=OURS; empty: by the family
+    std::optional<JoinedHeads> qkv_layout;  ///< empty: determined by the names
     std::optional<WeightsLayout> weights_layout;
     /// The shapes of the tensors as JSON, by name; empty: any shapes.
     std::optional<std::map<std::string, std::string>> weights_shapes;
@@ -131,11 +147,12 @@ struct Request {
     std::optional<std::uint64_t> precision;
     std::optional<io::Nonfinite> nonfinite;
     bool pretty = false;
-    std::optional<io::StoredType> store;  ///< empty: numbers keep their type
-    std::string command;                  ///< for comments; empty in a batch
-    bool bare = false;                    ///< of a result, only the id and the arrays are written
-    std::optional<double> max_output;     ///< in bytes
-    bool dry_run = false;                 ///< the cost is written instead of the arrays
+    std::optional<Corner> corners;     ///< in place of the numbers that `rand` draws
+    std::optional<StoredType> store;   ///< empty: numbers keep their type
+    std::string command;               ///< for comments; empty in a batch
+    bool bare = false;                 ///< of a result, only the id and the arrays are written
+    std::optional<double> max_output;  ///< in bytes
+    bool dry_run = false;              ///< the cost is written instead of the arrays
 
     std::optional<std::uint64_t> threads;  ///< empty: all processors
 
@@ -182,7 +199,8 @@ struct Request {
     /// Whether it specifies the source of the input; otherwise the source is standard input.
     bool names_input() const {
         return !input.empty() || example || text || !settings.drawn_shape().empty() ||
-               !token_ids.empty() || has_file("query") || has_file("key") || has_file("value");
+               !token_ids.empty() || has_file("query") || has_file("key") || has_file("value") ||
+               has_file("text_file");
     }
 };
 

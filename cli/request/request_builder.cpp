@@ -8,6 +8,7 @@
 #include "core/operator/arrays.hpp"
 #include "io/file/path.hpp"
 #include "io/plot/picture.hpp"
+#include "io/read/input_formats.hpp"
 
 namespace attn::cli {
 namespace {
@@ -197,7 +198,7 @@ void check_input_name(const std::string& input, const CommandRow& command) {
     if (is_setting(input) && !io::path_exists(input))
         throw Error(ErrorKind::usage, io::shortened(input),
                     "file not found; expected --" + io::shortened(input));
-    if (io::is_folder(input))
+    if (io::is_folder(input) && io::manifest_in(input).empty())
         throw Error(ErrorKind::io, io::shortened(input),
                     "is a folder; expected a file, and a model's folder as --weights " +
                         io::shortened(input));

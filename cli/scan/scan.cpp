@@ -90,6 +90,7 @@ std::string config_of(const ScanRequest& request, const io::OpenModel& model) {
     io::append_member(config, "kernel", settings.kernel);
     io::append_member(config, "layers", request.layers);
     io::append_member(config, "skip_special", request.skips_special);
+    if (request.truncate) io::append_member(config, "truncate", *request.truncate);
     io::append_member(config, "stats", names);
     // What a model without a config.json does not state.
     for (const Option& option : options()) {

@@ -16,6 +16,7 @@ struct ScanRequest {
     std::string layers = "all";           ///< a list as --layers of attn model takes it
     std::vector<std::size_t> statistics;  ///< their indices in head_statistics(), ascending
     bool skips_special = false;
+    std::optional<std::uint64_t> truncate;  ///< tokens that are kept of a longer text
     std::vector<BatchInput> inputs;
     Shard shard;
     std::size_t jobs = 1;

@@ -69,6 +69,7 @@ int run_scan_command(const Args& args) {
     request.model = args.names().front();
     request.statistics = statistics_of(args);
     request.skips_special = args.has("skip_special");
+    request.truncate = args.whole("truncate");
     request.layers = args.text("layers").value_or("all");
     request.jobs = args.whole("jobs").value_or(processors());
     request.shard = shard_in(args);
@@ -99,6 +100,10 @@ constexpr Option scan_options[] = {
     {.key = "skip_special",
      .field = no_value,
      .help = "leave out queries and keys that are the tokenizer's special tokens (default off)"},
+    {.key = "truncate",
+     .limits = {.lowest = 1, .expected = "an integer from 1"},
+     .argument = "N",
+     .help = "keep N tokens of longer texts, the special ones among them (default all)"},
     {.key = "layers",
      .limits = {.expected = "all, or numbers from 0; negative numbers count from the end"},
      .argument = "LIST",

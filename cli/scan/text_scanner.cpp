@@ -115,7 +115,13 @@ ModelAsked TextScanner::ask(const Record& record) const {
     ModelAsked asked =
         model_of_record(request_.defaults, *request_.program, std::move(file), request_.model);
     check_keys(asked.args);
-    asked.args.flags.push_back({find_option(model_command.own, "layers"), request_.layers});
+    const auto set = [&](const char* key, const std::string& text) {
+        asked.args.flags.push_back({find_option(model_command.own, key), text});
+    };
+    set("layers", request_.layers);
+    const bool is_text = asked.args.has("text") || asked.args.has("text_file");
+    if (request_.truncate && is_text && !asked.args.has("truncate"))
+        set("truncate", std::to_string(*request_.truncate));
     return asked;
 }
 

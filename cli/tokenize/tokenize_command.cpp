@@ -57,13 +57,14 @@ public:
     TokenWriter(const Args& args, bool as_table, bool is_seen, const io::Tokenizer& tokenizer,
                 io::Output& output)
         : pair_(args.text("text_pair")), decodes_(args.has("decode")),
+          most_(static_cast<std::size_t>(args.whole("truncate").value_or(io::Tokenizer::all))),
           adds_(!args.has("no_special_tokens")), as_table_(as_table), is_seen_(is_seen),
           tokenizer_(tokenizer), output_(output) {}
 
     /// One text, or one list of ids. `location` is for errors.
     void write(std::string_view text, const std::string& location) {
         try {
-            output_ << (decodes_ ? decoded(ids_of(text, location)) : encoded(text));
+            output_ << (decodes_ ? decoded(ids_of(text, location)) : encoded(text, location));
         } catch (const Error& error) {
             if (error.location() != "text") throw;
             throw Error(error.kind(), location, error.what());
@@ -72,9 +73,11 @@ public:
     }
 
 private:
-    std::string encoded(std::string_view text) const {
-        const io::TokenizedText found =
-            pair_ ? tokenizer_.encode_pair(text, *pair_, adds_) : tokenizer_.encode(text, adds_);
+    std::string encoded(std::string_view text, const std::string& location) const {
+        const io::TokenizedText found = pair_ ? tokenizer_.encode_pair(text, *pair_, adds_, most_)
+                                              : tokenizer_.encode(text, adds_, most_);
+        if (found.left_out != 0)
+            show_notes({note_of_truncation(location, found.ids.size(), found.left_out)});
         if (as_table_) return table(found);
         std::string line = head();
         io::append_member(line, "ids", found.ids);
@@ -122,7 +125,9 @@ private:
     }
 
     const std::optional<std::string> pair_;  // a second text
-    const bool decodes_, adds_, as_table_, is_seen_;
+    const bool decodes_;
+    const std::size_t most_;
+    const bool adds_, as_table_, is_seen_;
     const io::Tokenizer& tokenizer_;
     io::Output& output_;
     std::size_t count_ = 0;
@@ -159,7 +164,13 @@ int run_tokenize(const Args& args) {
         if (args.has("text_pair") && args.has(key))
             throw Error(ErrorKind::usage, "--text-pair", "conflicts with --", key);
     const bool as_table = wants_table(args, output), has_text = words.size() == 2;
-    if (!has_text)
+    const std::string file = args.text("text_file").value_or("-");
+    if (has_text && args.has("text_file"))
+        throw Error(ErrorKind::usage, "--text-file " + file,
+                    "conflicts with a second word; expected one text");
+    if (args.has("truncate") && args.has("decode"))
+        throw Error(ErrorKind::usage, "--truncate", "conflicts with --decode");
+    if (!has_text && file == "-")
         refuse_keyboard("attn tokenize",
                         "no text; expected one, or a text piped in, as by attn tokenize " +
                             words[0] + " <file");
@@ -168,7 +179,7 @@ int run_tokenize(const Args& args) {
     if (has_text) {
         text = words[1];
     } else {
-        const auto bytes = io::Bytes::open("-", {.expected = nullptr});
+        const auto bytes = io::Bytes::open(file, {.expected = nullptr});
         text = bytes->read(0, bytes->size());
         location = bytes->name();
     }
@@ -187,6 +198,13 @@ int run_tokenize(const Args& args) {
 }
 
 constexpr Option tokenize_options[] = {
+    {.key = "text_file",
+     .argument = "FILE|-",
+     .help = "the text from a file (default standard input)"},
+    {.key = "truncate",
+     .limits = {.lowest = 1, .expected = "an integer from 1"},
+     .argument = "N",
+     .help = "keep N tokens of a longer text (default all)"},
     {.key = "text_pair",
      .argument = "TEXT",
      .help = "a second text, for models that read two (default none)"},

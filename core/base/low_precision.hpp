@@ -1,6 +1,6 @@
 // Numbers of few bits: floating-point types of 8 and 16 bits, 8-bit integers with a scale, and
 // fixed point. Conversions to float32 are exact. Conversions from float64 round once, to nearest
-// with ties to even, as IEEE 754 does.
+// with ties to even as IEEE 754 does, unless they are said to round otherwise.
 #pragma once
 
 #include <bit>
@@ -111,22 +111,45 @@ inline Quantised quantised(double whole, int bits) {
     return {static_cast<std::int64_t>(whole), false};
 }
 
-/// x / scale, rounded from the exact quotient. x is not NaN; the scale is from 1e-300 to 1e300.
-inline Quantised int8_of_double(double x, double scale) {
+/// x / scale, rounded from the exact quotient to nearest, ties to even. x is not NaN; the scale is
+/// from 1e-300 to 1e300.
+inline double quotient_to_nearest(double x, double scale) {
     const double quotient = x / scale;
-    double whole = std::nearbyint(quotient);
+    const double whole = std::nearbyint(quotient);
     // The quotient may have been rounded to a tie. Otherwise it is on the side of the exact one.
-    if (std::abs(quotient - whole) == 0.5) {
-        const double beyond = std::fma(-quotient, scale, x);  // its sign is exact
-        if (beyond != 0) whole = beyond > 0 ? std::ceil(quotient) : std::floor(quotient);
-    }
-    return quantised(whole, 8);
+    if (std::abs(quotient - whole) != 0.5) return whole;
+    const double beyond = std::fma(-quotient, scale, x);  // its sign is exact
+    return beyond == 0 ? whole : beyond > 0 ? std::ceil(quotient) : std::floor(quotient);
+}
+inline Quantised int8_of_double(double x, double scale) {
+    return quantised(quotient_to_nearest(x, scale), 8);
 }
 
-/// x * 2^fraction in two's complement of 1 to 64 bits. x is not NaN; fraction is from -1022 to
-/// 1022, where products round only if they are far from any tie.
+/// To nearest, ties to even (AP_RND_CONV of HLS); to nearest, ties towards plus infinity (AP_RND);
+/// towards minus infinity (AP_TRN).
+enum class FixedRounding { nearest, half_up, down };
+
+/// x * 2^fraction, rounded. x is not NaN; fraction is from -1022 to 1022, where products round only
+/// if they are far from any tie.
+inline double fixed_whole(double x, int fraction, FixedRounding rounding) {
+    const double scaled = x * std::ldexp(1.0, fraction);
+    if (rounding == FixedRounding::nearest || std::isinf(scaled)) return std::nearbyint(scaled);
+    const double below = scaled == 0 && x < 0 ? -1 : std::floor(scaled);  // it may underflow
+    return rounding == FixedRounding::half_up && scaled - below >= 0.5 ? below + 1 : below;
+}
+
+/// The same in two's complement of 1 to 64 bits.
 inline Quantised fixed_of_double(double x, int bits, int fraction) {
-    return quantised(std::nearbyint(x * std::ldexp(1.0, fraction)), bits);
+    return quantised(fixed_whole(x, fraction, FixedRounding::nearest), bits);
+}
+
+/// The lowest `bits` bits of it, as two's complement. x is finite. All steps are exact: the range
+/// is a multiple of the unit that the number is rounded to.
+inline std::int64_t wrapped_fixed(double x, int bits, int fraction, FixedRounding rounding) {
+    const double rest = std::fmod(x, std::ldexp(1.0, bits - fraction));
+    const double limit = std::ldexp(1.0, bits - 1), whole = fixed_whole(rest, fraction, rounding);
+    const double turn = whole >= limit ? -2 * limit : whole < -limit ? 2 * limit : 0;
+    return static_cast<std::int64_t>(whole + turn);
 }
 
 }  // namespace attn

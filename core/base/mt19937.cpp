@@ -210,6 +210,7 @@ void Mt19937::twist(std::size_t first, std::size_t end) {
 
 void Mt19937::make_more() {
     const std::size_t first = made_ % block_size;
+    if (first == 0) before_ += block_size;
     made_ = first + part_size;
     twist(first, made_);
     for (std::size_t i = first; i < made_; ++i) outputs_[i] = mt19937::tempered(state_[i]);
@@ -220,13 +221,16 @@ void Mt19937::skip(std::uint64_t count) {
     if (count >= min_jump) {
         Mt19937Words words = next_words();
         jump(words, count);
+        const std::uint64_t position = this->position() + count;
         *this = Mt19937(words, 0);
+        before_ = position;
         return;
     }
     while (count > made_ - next_) {
         count -= made_ - next_;
         if (made_ == block_size)
-            for (; count > block_size; count -= block_size) twist(0, block_size);
+            for (; count > block_size; count -= block_size, before_ += block_size)
+                twist(0, block_size);
         make_more();
     }
     next_ += count;

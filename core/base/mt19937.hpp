@@ -36,6 +36,9 @@ public:
     /// Skips `count` outputs: by steps if they are few, otherwise by a jump.
     void skip(std::uint64_t count);
 
+    /// The outputs that were drawn or skipped, modulo 2^64.
+    std::uint64_t position() const { return before_ + next_; }
+
     /// Those of the next 624 outputs.
     Mt19937Words next_words() const;
 
@@ -54,6 +57,7 @@ private:
     alignas(16) Mt19937Words state_;
     alignas(16) Mt19937Words outputs_{};
     std::size_t made_ = block_size, next_ = block_size;  // of outputs_
+    std::uint64_t before_ = 0 - block_size;              // outputs before this block
 };
 
 }  // namespace attn

@@ -41,12 +41,14 @@ public:
     }
 
     /// `tensor.uniform_(low, high)`, one element: low and high are rounded to T, then
-    /// fma(u, high - low, low) with a single rounding, as PyTorch's x86-64 and arm64 builds do.
+    /// fma(u, high - low, low) with a single rounding, as PyTorch's x86-64 and arm64 builds do. A
+    /// number that is rounded to high becomes low.
     template <class T>
     T uniform(double low, double high) {
         const T a = static_cast<T>(low);
         const T b = static_cast<T>(high);
-        return std::fma(uniform01<T>(), b - a, a);
+        const T number = std::fma(uniform01<T>(), b - a, a);
+        return number == b ? a : number;
     }
 
     /// A standard normal from the polar pair that torch.randn uses below 16 elements: every second
@@ -60,31 +62,36 @@ private:
     std::optional<double> spare_normal_;
 };
 
-/// torch.randn(count) read from the front, without storing skipped elements: rows of a large
-/// nn.Embedding take only their own memory. Values are standard normals in T; float32 values agree
-/// with PyTorch's vectorised x86 builds within 2e-6, float64 values to libm's last bit.
+/// torch.empty(count).normal_(mean, std) read from the front, without storing skipped elements:
+/// rows of a large nn.Embedding take only their own memory. float32 values are those of PyTorch's
+/// builds with AVX2 to the last bit, float64 values to libm's.
 template <class T>
 class NormalStream {
 public:
     /// Starts at the position of `generator`; `count` is the size of the whole tensor.
-    NormalStream(TorchGenerator generator, std::uint64_t count)
-        : generator_(generator), count_(count) {}
+    NormalStream(TorchGenerator generator, std::uint64_t count, double mean = 0, double std = 1)
+        : generator_(generator), count_(count), mean_(mean), std_(std) {}
 
     /// Writes elements [first, first + out.size()) of the tensor. Calls must be in increasing order
     /// and must not overlap; first + out.size() <= count.
     void read(std::uint64_t first, std::span<T> out);
 
-    /// The 32-bit draws of torch.randn(count).
+    /// After the last element was read: where the next tensor begins.
+    const TorchGenerator& generator() const { return generator_; }
+
+    /// Fewer elements are drawn one by one, and an odd one keeps a normal for the next tensor.
+    static constexpr std::uint64_t block_size = 16;
+
+    /// The 32-bit draws of torch.randn(count), of at least a block.
     static std::uint64_t draws(std::uint64_t count);
 
 private:
     T element(std::uint64_t index);
     void load_block(std::uint64_t first_draw);
 
-    static constexpr std::uint64_t block_size = 16;
-
     TorchGenerator generator_;
     std::uint64_t count_;
+    double mean_, std_;
     std::uint64_t drawn_ = 0;              // elements drawn so far
     std::optional<std::uint64_t> loaded_;  // the draw that block_ starts at
     T block_[block_size] = {};
@@ -115,34 +122,14 @@ private:
     std::uint32_t x_;
 };
 
-/// Half-width of nn.Linear's weight: kaiming_uniform_(a = sqrt(5)) over fan_in. In double and in
-/// this order, since PyTorch computes it so before uniform_ rounds it to the tensor's type.
-inline double linear_weight_bound(std::size_t fan_in) {
-    const double a = std::sqrt(5.0);
-    const double gain = std::sqrt(2.0 / (1.0 + a * a));
-    return std::sqrt(3.0) * (gain / std::sqrt(static_cast<double>(fan_in)));
+/// Standard deviations of kaiming_normal_(a) and xavier_normal_(gain). The half-widths of the
+/// uniform forms are sqrt(3) times these. In double and in this order, since PyTorch computes them
+/// so before it rounds them to the tensor's type.
+inline double kaiming_deviation(double a, std::size_t fan_in) {
+    return std::sqrt(2.0 / (1.0 + a * a)) / std::sqrt(static_cast<double>(fan_in));
 }
-
-/// Half-width of nn.Linear's bias: 1 / sqrt(fan_in).
-inline double linear_bias_bound(std::size_t fan_in) {
-    return 1.0 / std::sqrt(static_cast<double>(fan_in));
-}
-
-/// Half-width of xavier_uniform_: sqrt(3) * sqrt(2 / (fan_in + fan_out)).
-inline double xavier_bound(std::size_t fan_in, std::size_t fan_out) {
-    return std::sqrt(3.0) * std::sqrt(2.0 / static_cast<double>(fan_in + fan_out));
-}
-
-/// `tensor.uniform_(-bound, bound)`.
-template <class T>
-void fill_uniform(TorchGenerator& generator, std::span<T> out, double bound) {
-    for (T& value : out) value = generator.uniform<T>(-bound, bound);
-}
-
-/// `torch.rand(...)`.
-template <class T>
-void fill_rand(TorchGenerator& generator, std::span<T> out) {
-    for (T& value : out) value = generator.uniform01<T>();
+inline double xavier_deviation(double gain, std::size_t fan_in, std::size_t fan_out) {
+    return gain * std::sqrt(2.0 / static_cast<double>(fan_in + fan_out));
 }
 
 }  // namespace attn

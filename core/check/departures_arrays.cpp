@@ -162,6 +162,25 @@ void exchanges(Alternatives& to) {
     from(Tensor::key, Tensor::key, "all from the context");
 }
 
+/// Drawn parameters that are used in place of others are drawn in another order.
+std::string exchanges_flag(const Problem& problem, const Conventions& found) {
+    const Settings& s = problem.plan.config;
+    if (!problem.plan.draws_parameters() || s.init == Init::mha || row_of(s.mode).context ||
+        found.projected_by != in_place || found.projected_from != in_place)
+        return "";
+    constexpr std::array<std::string_view, 3> names{"query", "key", "value"};
+    std::vector<std::string> order = s.draw_order;
+    if (order.empty()) order.assign(names.begin(), names.end());
+    std::string list;
+    for (const std::string& drawn : order) {
+        std::size_t slot = 0;
+        while (slot < 3 && names[index_of(found.used[slot])] != drawn) ++slot;
+        if (slot == 3 && drawn != "out") return "";
+        list += (list.empty() ? "" : ",") + (slot == 3 ? drawn : std::string(names[slot]));
+    }
+    return "--draw-order " + list;
+}
+
 void dropouts(Alternatives& to) {
     const Problem& problem = to.problem;
     if (problem.asked.drops) {
@@ -313,7 +332,7 @@ constexpr ConventionRow conventions_of_arrays[] = {
     {"transposed", "", transpositions},
     {"heads_split", "heads split: ", head_splits},
     {"bias", "bias ", biases},
-    {"exchanged", "", exchanges},
+    {"exchanged", "", exchanges, exchanges_flag},
     {"dropout", "dropout ", dropouts, dropout_flag},
     {"precision", "rounded: ", precisions},
     {"mask_method", "", mask_methods, method_flag},

@@ -35,7 +35,7 @@ struct Judge::Tally {
     Element at_first;
     std::size_t nan = 0, infinite = 0;  // in theirs alone
     std::size_t unlike = 0;             // finite in one of the two alone
-    std::size_t zeros = 0;
+    std::size_t zeros = 0, differ = 0;
     bool is_rounded_once = true;  // each is the nearest number of the type
     Range theirs, truth;
 
@@ -45,6 +45,7 @@ struct Judge::Tally {
         one.count = 1;
         one.is_rounded_once = element.is_nearest;
         one.zeros = x.theirs == 0 ? 1 : 0;
+        one.differ = x.theirs == x.truth ? 0 : 1;
         one.nan = std::isnan(x.theirs) && !std::isnan(x.truth) ? 1 : 0;
         one.infinite = std::isinf(x.theirs) && !std::isinf(x.truth) ? 1 : 0;
         one.unlike = std::isfinite(x.theirs) != std::isfinite(x.truth) ? 1 : 0;
@@ -64,6 +65,7 @@ struct Judge::Tally {
     void add(const Tally& other) {
         count += other.count;
         zeros += other.zeros;
+        differ += other.differ;
         is_rounded_once = is_rounded_once && other.is_rounded_once;
         nan += other.nan;
         infinite += other.infinite;
@@ -125,8 +127,8 @@ bool is_right_key(double theirs, double truth, const Numbers& weights) {
 
 }  // namespace
 
-Judge::Judge(const Problem& problem, std::optional<CheckTolerance> tolerance, ThreadPool& pool)
-    : problem_(problem), tolerance_(tolerance), pool_(pool) {}
+Judge::Judge(const Problem& problem, const CheckLimits& limits, ThreadPool& pool)
+    : problem_(problem), limits_(limits), pool_(pool) {}
 
 void Judge::free_memory() {
     evaluators_.clear();
@@ -148,6 +150,7 @@ void Judge::visit(const GivenArray& given, const Layout& layout, NumberType type
     const std::vector<std::size_t>* const chosen = problem_.plan.shown.chosen(given.id);
     const Evaluator& shared = evaluator(type);
     std::vector<std::optional<Candidate>> of_worker(pool_.threads());
+    const std::optional<RightWords> words = right_words(given);
     const auto compare = [&](Candidate& candidate, const std::array<std::size_t, 3>& at,
                              std::size_t item) {
         const std::size_t head = chosen == nullptr ? at[1] : (*chosen)[at[1]];
@@ -166,9 +169,17 @@ void Judge::visit(const GivenArray& given, const Layout& layout, NumberType type
                 take(item, {offset, is_right ? truth : theirs, truth, 0, is_right, is_right});
                 continue;
             }
-            const double bound = tolerance_ ? tolerance_->atol + tolerance_->rtol * std::abs(truth)
-                                            : numbers.bound(c, theirs) +
-                                                  (given.printed ? given.printed->error(truth) : 0);
+            const auto& tolerance = limits_.tolerance;
+            const double bound = tolerance ? tolerance->atol + tolerance->rtol * std::abs(truth)
+                                           : numbers.bound(c, theirs) +
+                                                 (given.printed ? given.printed->error(truth) : 0);
+            if (words) {
+                const double expected = stored_number(truth, *given.words);
+                const bool is_right = words->hold(theirs, truth, bound);
+                take(item, {offset, theirs, expected, is_right ? std::abs(theirs - expected) : 0,
+                            is_right, theirs == expected});
+                continue;
+            }
             // Of what is not finite, this says nothing.
             const bool is_nearest = !(std::abs(theirs - truth) > nearest.at(truth));
             take(item, {offset, theirs, truth, bound, is_within(theirs, truth, bound), is_nearest});
@@ -192,10 +203,16 @@ Judge::Tally Judge::tally(const GivenArray& given, const Layout& layout, NumberT
     return all;
 }
 
-/// Whether a right array is within the bound of float64 too, or the tolerance that was given.
+std::optional<RightWords> Judge::right_words(const GivenArray& given) const {
+    if (!given.words) return std::nullopt;
+    return RightWords(*given.words, static_cast<double>(limits_.units.value_or(0)));
+}
+
+/// Whether a right array is within the bound of float64 too, or the limits that were given.
 bool Judge::is_exact(const GivenArray& given, const Layout& layout, NumberType type,
                      const Tally& found) {
-    if (tolerance_ || type == NumberType::float64) return true;
+    if (limits_.are_given()) return true;
+    if (type == NumberType::float64 || given.words) return !given.words;
     if (found.unlike != 0) return false;  // it overflowed
     if (found.max_abs == 0) return true;
     // As of sums that are 0.5 in one order and the number before it in another.
@@ -213,10 +230,9 @@ ArrayJudgement Judge::judge_as(const GivenArray& given, const Layout& layout, Nu
     judgement.max_abs = found.max_abs;
     judgement.rms =
         found.finite == 0 ? 0 : std::sqrt(found.sum_of_squares / static_cast<double>(found.finite));
-    const std::uint64_t ulps = ulps_between(found.at_max.theirs, found.at_max.truth, type);
-    judgement.ulp = found.max_abs == 0                                  ? 0
-                    : ulps == std::numeric_limits<std::uint64_t>::max() ? HUGE_VAL
-                                                                        : static_cast<double>(ulps);
+    const RightWords units = right_words(given).value_or(RightWords({.kind = type}, 0));
+    judgement.ulp =
+        found.max_abs == 0 ? 0 : units.units_between(found.at_max.theirs, found.at_max.truth);
     judgement.bound = found.bound;
     const bool is_right = found.first == no_offset;
     if (!is_right)
@@ -225,11 +241,14 @@ ArrayJudgement Judge::judge_as(const GivenArray& given, const Layout& layout, Nu
     judgement.verdict = !is_right                              ? Verdict::wrong
                         : is_exact(given, layout, type, found) ? Verdict::right
                                                                : Verdict::right_within_type;
-    if (judgement.verdict == Verdict::right_within_type) judge_noise(judgement, given, layout);
-    if (judgement.verdict != Verdict::wrong && !tolerance_ && !holds_keys(given.id))
+    if (given.words) judgement.differ = found.differ;
+    if (judgement.verdict == Verdict::right_within_type && !given.words)
+        judge_noise(judgement, given, layout);
+    if (judgement.verdict != Verdict::wrong && !limits_.are_given() && !holds_keys(given.id))
         judgement.arithmetic = judgement.verdict == Verdict::right ? Arithmetic::exact
-                               : found.is_rounded_once             ? Arithmetic::rounded_once
-                                                       : Arithmetic::rounded_at_every_step;
+                               : found.is_rounded_once || given.words
+                                   ? Arithmetic::rounded_once
+                                   : Arithmetic::rounded_at_every_step;
     const bool is_flat = found.theirs.smallest == found.theirs.largest && found.count > 1 &&
                          found.truth.smallest != found.truth.largest && found.nan == 0;
     if (is_right) return judgement;
@@ -313,7 +332,7 @@ ArrayJudgement Judge::judge(const GivenArray& given) {
     ArrayJudgement judgement = best_layout(given, layouts, given.type);
     const bool may_be_smaller = judgement.verdict == Verdict::wrong &&
                                 !judgement.is_right_if_transposed && !given.type_is_certain &&
-                                !tolerance_;
+                                !limits_.tolerance;
     if (may_be_smaller) {
         std::vector<NumberType> types{coarsest_};
         if (const auto evident = evident_type(given, layouts, false)) types.push_back(*evident);

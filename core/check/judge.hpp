@@ -24,9 +24,19 @@ inline constexpr Names<Arithmetic, 3> arithmetic_names{
      {Arithmetic::rounded_once, "rounded once"},
      {Arithmetic::rounded_at_every_step, "rounded at every step"}}};
 
-/// In place of the bounds: |error| <= atol + rtol |truth|.
+/// In place of the bounds: |error| <= atol + rtol |truth|. Of words, of the numbers before they
+/// were rounded to words.
 struct CheckTolerance {
     double atol = 0, rtol = 0;
+};
+
+/// What is right: within the bounds, or the tolerance if there is one. So many units in the last
+/// place more are right in words.
+struct CheckLimits {
+    std::optional<CheckTolerance> tolerance = {};
+    std::optional<std::uint64_t> units = {};
+
+    bool are_given() const { return tolerance || units; }
 };
 
 /// An element of another program's array, and what is expected there.
@@ -66,6 +76,7 @@ struct ArrayJudgement {
     /// Over the elements that are finite on both sides.
     double max_abs = 0, rms = 0;
     std::size_t unlike = 0;               ///< elements that are finite on one side alone
+    std::size_t differ = 0;               ///< words that are not those of the truth
     double ulp = 0;                       ///< of the type, at the largest error
     double bound = 0;                     ///< the largest error as a multiple of its bound
     std::optional<Departure> first = {};  ///< in their order; empty: none, or no shape fits
@@ -85,7 +96,7 @@ struct ArrayJudgement {
 class Judge {
 public:
     /// `problem` must outlive it.
-    Judge(const Problem& problem, std::optional<CheckTolerance> tolerance, ThreadPool& pool);
+    Judge(const Problem& problem, const CheckLimits& limits, ThreadPool& pool);
 
     ArrayJudgement judge(const GivenArray& given);
     /// By this layout and type.
@@ -111,6 +122,8 @@ private:
     void visit(const GivenArray& given, const Layout& layout, NumberType type,
                FunctionRef<void(std::size_t item, const JudgedElement&)> take);
     std::size_t items(ArrayId array) const;
+    /// Empty: an array of other numbers.
+    std::optional<RightWords> right_words(const GivenArray& given) const;
     /// The smaller type that the numbers were evidently rounded to, if there is one. `loosely`:
     /// also where many are wrong: enough to find these, too little to call the array right.
     std::optional<NumberType> evident_type(const GivenArray& given,
@@ -124,7 +137,7 @@ private:
     const Evaluator& evaluator(NumberType type);
 
     const Problem& problem_;
-    std::optional<CheckTolerance> tolerance_;
+    CheckLimits limits_;
     ThreadPool& pool_;
     std::map<NumberType, Evaluator> evaluators_;
     NumberType coarsest_ = NumberType::float64;

@@ -91,6 +91,7 @@ Layout layout_of(const std::vector<LayoutAxis>& axes, const std::vector<std::siz
 }  // namespace
 
 double PrintedDigits::error(double value) const {
+    if (step != 0) return step;
     if (value == 0 || !std::isfinite(value)) return 0.5 * std::pow(10.0, -decimals);
     const int exponent = static_cast<int>(std::floor(std::log10(std::abs(value))));
     return 0.5 * std::pow(10.0, std::max(-decimals, exponent + 1 - significant));
@@ -209,6 +210,10 @@ std::string unfit_text(const Plan& plan, ArrayId array, const std::vector<std::s
 TheirArray in_layout(const GivenArray& given, const Layout& layout, const Plan& plan,
                      NumberType type) {
     TheirArray array{given.id, shape_of_all_axes(plan, given.id), {}, type, given.printed};
+    if (given.words && given.words->is_integer())
+        array.printed = PrintedDigits{.step = given.words->step()};
+    else if (given.words)
+        array.type = given.words->kind;
     array.values.reserve(given.values.size());
     const auto [batch, heads, rows, columns] = array.shape;
     for (std::size_t b = 0; b < batch; ++b)

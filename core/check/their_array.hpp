@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "core/base/number_type.hpp"
+#include "core/base/stored_type.hpp"
 #include "core/operator/arrays.hpp"
 #include "core/plan/plan.hpp"
 
@@ -23,6 +23,7 @@ inline bool holds_keys(ArrayId array) {
 struct PrintedDigits {
     int decimals = 0;     ///< the most after the point
     int significant = 0;  ///< the most of a number
+    double step = 0;      ///< or numbers are multiples of this, in place of both
     static constexpr int all = 17;
 
     /// The largest difference of a printed number of about this size.
@@ -39,6 +40,9 @@ struct GivenArray {
     NumberType type = NumberType::float32;
     bool type_is_certain = false;               ///< it was said: no smaller type is considered
     std::optional<PrintedDigits> printed = {};  ///< empty: the numbers are exact
+    /// Numbers in `type` were rounded once to these words. Empty: the arithmetic is that of `type`.
+    std::optional<StoredType> words = {};
+    std::optional<std::uint64_t> address = {};  ///< of the first of these words in a memory
 };
 
 /// One way to read an array's axes.

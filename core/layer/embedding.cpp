@@ -7,7 +7,6 @@
 #include <numeric>
 
 #include "core/base/error.hpp"
-#include "core/base/torch_random.hpp"
 
 namespace attn {
 namespace {
@@ -85,31 +84,50 @@ RealArray embed(std::span<const std::int64_t> ids, std::uint64_t vocab_size,
     });
 }
 
-RealArray draw_input(const Settings& settings) {
-    const auto& shape = settings.drawn_shape();
-    TorchGenerator generator(settings.seed.bits);
-    generator.skip(settings.rng_skip);
-    return for_dtype(settings.dtype, [&]<class T>(T) -> RealArray {
-        RealArray input(Array<T>::from_shape(std::vector<std::size_t>(shape.begin(), shape.end())));
-        Array<T>& numbers = input.in<T>();
-        const std::span<T> all(numbers.data(), numbers.size());
-        if (settings.randn.empty())
-            fill_rand(generator, all);
-        else
-            NormalStream<T>(generator, numbers.size()).read(0, all);
-        return input;
-    });
+namespace {
+
+Distribution of_input(const Settings& s) {
+    if (!s.uniform.empty()) return {Distribution::Kind::uniform, s.uniform[0], s.uniform[1]};
+    if (s.randn.empty()) return {Distribution::Kind::uniform01};
+    return {Distribution::Kind::normal, 0, 1};
 }
 
-std::uint64_t draws_of_input(const Settings& settings) {
-    const auto& shape = settings.drawn_shape();
-    if (shape.empty()) return 0;
-    const std::uint64_t count =
-        std::accumulate(shape.begin(), shape.end(), std::uint64_t{1}, std::multiplies<>());
-    return for_dtype(settings.dtype, [&]<class T>(T) {
-        return settings.randn.empty() ? count * TorchGenerator::draws_per_uniform<T>
-                                      : NormalStream<T>::draws(count);
-    });
+std::uint64_t numbers_in(const std::vector<std::uint64_t>& shape) {
+    return std::accumulate(shape.begin(), shape.end(), std::uint64_t{1}, std::multiplies<>());
+}
+
+}  // namespace
+
+std::vector<std::vector<std::uint64_t>> drawn_shapes(const Settings& s) {
+    std::vector<std::uint64_t> shape = s.drawn_shape();
+    if (shape.empty()) return {};
+    if (row_of(s.mode).source != Source::operands) return {shape};
+    std::vector<std::uint64_t> of_keys = shape;
+    const std::uint64_t kv_heads = s.kv_heads.value_or(0);
+    if (kv_heads != 0 && s.heads && shape.size() < 4)
+        of_keys.back() = shape.back() / *s.heads * kv_heads;
+    else if (kv_heads != 0 && shape.size() > 2)
+        of_keys[shape.size() - 3] = kv_heads;
+    return {shape, of_keys, of_keys};
+}
+
+std::vector<RealArray> draw_inputs(const Settings& settings) {
+    RandomStream stream(settings);
+    std::vector<RealArray> inputs;
+    for (const std::vector<std::uint64_t>& shape : drawn_shapes(settings))
+        for_dtype(settings.dtype, [&]<class T>(T) {
+            RealArray& input = inputs.emplace_back(
+                Array<T>::from_shape(std::vector<std::size_t>(shape.begin(), shape.end())));
+            Array<T>& numbers = input.in<T>();
+            stream.draw<T>(of_input(settings), {numbers.data(), numbers.size()});
+        });
+    return inputs;
+}
+
+void skip_inputs(const Settings& settings, RandomStream& stream) {
+    for (const std::vector<std::uint64_t>& shape : drawn_shapes(settings))
+        for_dtype(settings.dtype,
+                  [&]<class T>(T) { stream.skip<T>(of_input(settings), numbers_in(shape)); });
 }
 
 }  // namespace attn

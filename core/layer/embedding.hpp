@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "core/base/real_array.hpp"
-#include "core/plan/settings.hpp"
+#include "core/layer/random_stream.hpp"
 
 namespace attn {
 
@@ -32,11 +32,14 @@ Words split_words(std::string_view text);
 RealArray embed(std::span<const std::int64_t> ids, std::uint64_t vocab_size,
                 std::uint64_t embed_dim, const Seed& seed, NumberType dtype);
 
-/// torch.rand(shape) or torch.randn(shape) in the settings' dtype, after manual_seed(seed) and
-/// rng_skip draws. The settings have a shape.
-RealArray draw_input(const Settings& settings);
+/// The shapes of the tensors that --rand or --randn draws: of the inputs, or of query, key and
+/// value, whose heads are those of the query unless kv_heads is given; none without a shape.
+std::vector<std::vector<std::uint64_t>> drawn_shapes(const Settings& settings);
 
-/// The 32-bit draws of that input; 0 if the settings have no shape. The parameters' follow them.
-std::uint64_t draws_of_input(const Settings& settings);
+/// These tensors in the settings' dtype, one after the other, from the beginning of the stream.
+std::vector<RealArray> draw_inputs(const Settings& settings);
+
+/// Passes over the draws of these tensors. The parameters' follow them.
+void skip_inputs(const Settings& settings, RandomStream& stream);
 
 }  // namespace attn

@@ -31,26 +31,43 @@ void keep_weights(const LayerWeights<T>& weights, Recorder& recorder) {
     if (weights.out) record("W_out", "b_out", *weights.out);
 }
 
-/// Where the weights' draws begin; absent if nothing is drawn, and in a dry run.
-std::optional<TorchGenerator> generator_of(const Plan& plan) {
-    const bool draws = plan.draws_parameters() || plan.config.dropout != 0;
-    if (!draws || is_dry_run()) return {};
-    TorchGenerator generator(plan.config.seed.bits);
-    generator.skip(plan.config.rng_skip);
-    generator.skip(draws_of_input(plan.config));
-    return generator;
+/// Whether something is drawn from the stream of the seed after the inputs.
+bool draws_after_inputs(const Plan& plan) {
+    return plan.draws_parameters() || (plan.config.dropout != 0 && !plan.config.dropout_seed);
+}
+
+/// Where the weights' draws begin.
+RandomStream stream_after_inputs(const Plan& plan) {
+    RandomStream stream(plan.config);
+    skip_inputs(plan.config, stream);
+    return stream;
+}
+
+WeightSizes weight_sizes(const Plan& plan) {
+    const auto size = [&](Axis axis) {
+        return static_cast<std::size_t>(plan.size_of<std::uint64_t>(axis));
+    };
+    return {plan.d_in,
+            plan.d_context,
+            size(Axis::query_width),
+            size(Axis::key_width),
+            size(Axis::value_width),
+            size(Axis::joined),
+            plan.d_out,
+            size(Axis::groups)};
 }
 
 /// Dropout continues after the weights' draws, unless it has a separate generator. Independent
 /// heads each have a separate dropout.
-Dropout dropout_of(const Plan& plan, const std::optional<TorchGenerator>& of_weights) {
+Dropout dropout_of(const Plan& plan, bool draws, const std::optional<RandomStream>& of_weights) {
     Dropout dropout{plan.config.dropout, plan.config.dropout_stream, plan.independent_heads(),
                     plan.q_len};
-    if (plan.config.dropout == 0 || !of_weights) return dropout;
-    dropout.generator = of_weights;
+    if (plan.config.dropout == 0 || !draws) return dropout;
     if (plan.config.dropout_seed) {
         dropout.generator = TorchGenerator(plan.config.dropout_seed->bits);
         dropout.generator->skip(*plan.config.dropout_skip);
+    } else {
+        dropout.generator = of_weights->torch();
     }
     return dropout;
 }
@@ -74,22 +91,12 @@ void add_rules(AttentionCall<T>& call, const Plan& plan, Operands& operands) {
 
 template <class T>
 std::shared_ptr<const LayerWeights<T>> weights_of(const Plan& plan, const Operands& operands,
-                                                  std::optional<TorchGenerator>& generator) {
+                                                  std::optional<RandomStream>& stream) {
     if (!plan.has_parameters()) return nullptr;
     if (operands.weights)
         return std::get<std::shared_ptr<const LayerWeights<T>>>(*operands.weights);
-    const auto size = [&](Axis axis) {
-        return static_cast<std::size_t>(plan.size_of<std::uint64_t>(axis));
-    };
-    const WeightSizes sizes{plan.d_in,
-                            plan.d_context,
-                            size(Axis::query_width),
-                            size(Axis::key_width),
-                            size(Axis::value_width),
-                            size(Axis::joined),
-                            plan.d_out,
-                            size(Axis::groups)};
-    return std::make_shared<const LayerWeights<T>>(draw_weights<T>(plan.config, sizes, generator));
+    return std::make_shared<const LayerWeights<T>>(
+        draw_weights<T>(plan.config, weight_sizes(plan), stream ? &*stream : nullptr));
 }
 
 void keep_token_ids(const Plan& plan, const Operands& operands, Recorder& recorder) {
@@ -154,10 +161,12 @@ AttentionCall<T> make_call(const Stages<T>& stages, Operands& operands, LayerPar
 template <class T>
 LayerParts<T> take_parts(const Plan& plan, Operands& operands) {
     LayerParts<T> parts;
-    std::optional<TorchGenerator> generator = generator_of(plan);
-    parts.weights = weights_of<T>(plan, operands, generator);
+    const bool draws = !is_dry_run();
+    std::optional<RandomStream> stream;
+    if (draws && draws_after_inputs(plan)) stream = stream_after_inputs(plan);
+    parts.weights = weights_of<T>(plan, operands, stream);
     add_rules(parts.call, plan, operands);
-    parts.call.dropout = dropout_of(plan, generator);
+    parts.call.dropout = dropout_of(plan, draws, stream);
     return parts;
 }
 
@@ -225,6 +234,20 @@ Result result_of_rows(const Plan& plan, KeyPart part, ThreadPool& pool) {
         recorder.record("context_vectors", heads);
         return {recorder.take(), std::nullopt};
     });
+}
+
+std::uint64_t draws_of(const Plan& plan) {
+    const Settings& s = plan.config;
+    const bool draws_more = draws_after_inputs(plan);
+    if (!draws_more && s.drawn_shape().empty()) return 0;
+    RandomStream stream = stream_after_inputs(plan);
+    if (plan.draws_parameters())
+        for_dtype(s.dtype, [&]<class T>(T) { skip_weights<T>(s, weight_sizes(plan), stream); });
+    const std::uint64_t drawn = stream.position();
+    if (s.dropout == 0 || s.dropout == 1 || s.dropout_seed) return drawn;
+    if (s.dropout_stream == DropoutStream::mkl)
+        return drawn + (plan.independent_heads() ? plan.heads : 1);
+    return drawn + std::uint64_t{2} * plan.batch * plan.heads * plan.q_len * plan.kv_len;
 }
 
 Mask mask_of(const Plan& plan, const Operands& operands) {

@@ -14,6 +14,10 @@ namespace attn {
 /// mask counts too. The plan must be made for these operands.
 Mask mask_of(const Plan& plan, const Operands& operands);
 
+/// The 32-bit draws of the seed's stream up to the end of the question, those that it skips
+/// included; 0 if it draws nothing.
+std::uint64_t draws_of(const Plan& plan);
+
 /// What a layer has besides its tokens. `call` has no queries, keys and values.
 template <class T>
 struct LayerParts {

@@ -1,90 +1,178 @@
 #include "core/layer/weights.hpp"
 
+#include <algorithm>
+#include <array>
+
 namespace attn {
 namespace {
 
-template <class T>
-Projection<T> make_projection(const Settings& settings, std::size_t groups, std::size_t fan_in,
-                              std::size_t fan_out, bool bias) {
-    auto p = allocated<T>({groups, fan_in, fan_out, bias, settings.init == Init::rand});
-    p.bias.fill(T{0});
-    return p;
+using Kind = Distribution::Kind;
+
+Distribution symmetric(double half_width) {
+    return {Kind::uniform, -half_width, half_width};
 }
 
-template <class T>
-std::span<T> group_of(Projection<T>& p, std::size_t group) {
-    const std::size_t size = p.weight.shape(1) * p.weight.shape(2);
-    return {p.weight.data() + group * size, size};
-}
-
-template <class T>
-std::span<T> bias_of(Projection<T>& p, std::size_t group) {
-    if (!p.has_bias()) return {};
-    return {p.bias.data() + group * p.bias.shape(1), p.bias.shape(1)};
-}
-
-/// One weight, then its bias. `rand` draws a bias as torch.rand, `xavier` leaves it zero: its rule
-/// is defined for matrices only, and PyTorch's own layers zero the bias.
-template <class T>
-void draw(Init init, Projection<T>& p, std::size_t group, TorchGenerator& generator) {
-    const std::span<T> weight = group_of(p, group);
-    const std::span<T> bias = bias_of(p, group);
-    if (init == Init::rand) {
-        fill_rand(generator, weight);
-        fill_rand(generator, bias);
-        return;
+/// Of a weight that maps fan_in columns to fan_out.
+Distribution weight_of(const Settings& s, Init init, std::size_t fan_in, std::size_t fan_out) {
+    const auto number = [&](std::size_t i, double otherwise) {
+        return i < s.init_numbers.size() ? s.init_numbers[i] : otherwise;
+    };
+    const auto xavier = [&] { return xavier_deviation(number(0, 1), fan_in, fan_out); };
+    const auto kaiming = [&] { return kaiming_deviation(number(0, 0), fan_in); };
+    switch (init) {
+        case Init::mha:  // has parts of its own
+        case Init::none: break;
+        case Init::linear:
+            return symmetric(std::sqrt(3.0) * kaiming_deviation(std::sqrt(5.0), fan_in));
+        case Init::rand: return {Kind::uniform01};
+        case Init::randn: return {Kind::normal, 0, 1};
+        case Init::xavier:
+        case Init::xavier_uniform: return symmetric(std::sqrt(3.0) * xavier());
+        case Init::xavier_normal: return {Kind::normal, 0, xavier()};
+        case Init::kaiming_uniform: return symmetric(std::sqrt(3.0) * kaiming());
+        case Init::kaiming_normal: return {Kind::normal, 0, kaiming()};
+        case Init::uniform: return {Kind::uniform, number(0, 0), number(1, 1)};
+        case Init::normal: return {Kind::normal, number(0, 0), number(1, 1)};
+        case Init::trunc_normal: return {Kind::trunc_normal, number(0, 0), number(1, 1)};
     }
-    const std::size_t fan_out = p.weight.shape(1);
-    const std::size_t fan_in = p.weight.shape(2);
-    if (init == Init::xavier) {
-        fill_uniform(generator, weight, xavier_bound(fan_in, fan_out));
-        return;
-    }
-    fill_uniform(generator, weight, linear_weight_bound(fan_in));
-    fill_uniform(generator, bias, linear_bias_bound(fan_in));
+    return {Kind::zeros};
 }
 
-/// nn.MultiheadAttention: out_proj is built first, as nn.Linear; then the three projections are
-/// filled as one (3E, E) matrix; all biases are set to zero at the end.
-template <class T>
-void draw_mha(LayerWeights<T>& weights, TorchGenerator& generator) {
-    draw(Init::linear, *weights.out, 0, generator);
-    weights.out->bias.fill(T{0});
-    const std::size_t embed_dim = weights.query.weight.shape(2);
-    const double bound = xavier_bound(embed_dim, 3 * embed_dim);
-    for (Projection<T>* p : {&weights.query, &weights.key, &weights.value})
-        fill_uniform(generator, group_of(*p, 0), bound);
+/// nn.Linear draws its bias, and torch.rand one as any array. The functions of torch.nn.init are
+/// for weights; PyTorch's own layers zero the bias.
+Distribution bias_of(const Settings& s, Init init, std::size_t fan_in) {
+    if (init == Init::linear) return symmetric(1.0 / std::sqrt(static_cast<double>(fan_in)));
+    if (row_of(init).in_out) return weight_of(s, init, 0, 0);
+    return {Kind::zeros};
 }
+
+/// Draws every parameter, or, without a destination, passes over its numbers.
+template <class T>
+class ParameterDraws {
+public:
+    ParameterDraws(const Settings& settings, const WeightSizes& sizes, RandomStream& stream,
+                   LayerWeights<T>* to)
+        : s_(settings), sizes_(sizes), stream_(stream), to_(to) {}
+
+    void draw_all() {
+        if (s_.init == Init::mha) return draw_mha();
+        const std::vector<Part> order = parts();
+        for (std::size_t group = 0; group < sizes_.groups; ++group) {
+            std::vector<Part> joined;
+            if (s_.qkv_joined)
+                std::ranges::copy_if(order, std::back_inserter(joined),
+                                     [](Part part) { return part != out; });
+            for (const Part part : order) {
+                if (part == out || !s_.qkv_joined)
+                    draw({part}, group, s_.init);
+                else if (part == joined.front())
+                    draw(joined, group, s_.init);
+            }
+        }
+    }
+
+private:
+    enum Part : std::size_t { query, key, value, out };
+
+    std::vector<Part> parts() const {
+        constexpr std::array names{"query", "key", "value", "out"};
+        std::vector<Part> order;
+        for (const std::string& name : s_.draw_order)
+            order.push_back(static_cast<Part>(std::ranges::find(names, name) - names.begin()));
+        if (order.empty()) order = {query, key, value};
+        if (*s_.out_proj && std::ranges::find(order, out) == order.end()) order.push_back(out);
+        return order;
+    }
+
+    std::size_t d_in(Part part) const {
+        return std::array{sizes_.d_in, sizes_.d_context, sizes_.d_context, sizes_.joined}[part];
+    }
+    std::size_t d_out(Part part) const {
+        return std::array{sizes_.query, sizes_.key, sizes_.value, sizes_.d_out}[part];
+    }
+    Projection<T>& of(Part part) const {
+        return *std::array{&to_->query, &to_->key, &to_->value,
+                           to_->out ? &*to_->out : nullptr}[part];
+    }
+
+    /// The weights of these projections as one tensor, then their biases as one.
+    void draw(const std::vector<Part>& parts, std::size_t group, Init init) {
+        const std::size_t fan_in = d_in(parts[0]);
+        std::size_t fan_out = 0;
+        for (const Part part : parts) fan_out += d_out(part);
+        const bool has_bias = parts[0] == out ? *s_.out_bias : s_.qkv_bias;
+        // As (d_in, d_out) they are side by side, else one below the other.
+        const std::size_t rows = draws_in_out(s_.init, s_.rng) ? fan_in : 1;
+        draw_pieces(
+            parts, weight_of(s_, init, fan_in, fan_out), rows, fan_in * fan_out,
+            [&](Part part) { return of(part).weight.data() + group * fan_in * d_out(part); });
+        if (has_bias)
+            draw_pieces(parts, bias_of(s_, init, fan_in), 1, fan_out,
+                        [&](Part part) { return of(part).bias.data() + group * d_out(part); });
+    }
+
+    /// `count` numbers in `rows` rows, each divided among the parts by their widths.
+    template <class At>
+    void draw_pieces(const std::vector<Part>& parts, const Distribution& distribution,
+                     std::size_t rows, std::size_t count, const At& at) {
+        if (to_ == nullptr) return stream_.skip<T>(distribution, count);
+        if (parts.size() == 1) return stream_.draw<T>(distribution, {at(parts[0]), count});
+        std::vector<T> all(count);
+        stream_.draw<T>(distribution, all);
+        std::size_t width = 0;
+        for (const Part part : parts) width += d_out(part);
+        const T* next = all.data();
+        for (std::size_t row = 0; row < rows; ++row)
+            for (const Part part : parts) {
+                const std::size_t piece = count / rows / width * d_out(part);
+                std::copy_n(next, piece, at(part) + row * piece);
+                next += piece;
+            }
+    }
+
+    /// nn.MultiheadAttention: out_proj is built first, as nn.Linear; then the three projections are
+    /// filled as one (3E, E) matrix, or one by one if keys and values have another width; all
+    /// biases are zero.
+    void draw_mha() {
+        draw({out}, 0, Init::linear);
+        if (to_ != nullptr && *s_.out_bias) to_->out->bias.fill(T{0});
+        if (sizes_.d_in == sizes_.d_context) return draw({query, key, value}, 0, Init::xavier);
+        for (const Part part : {query, key, value}) draw({part}, 0, Init::xavier);
+    }
+
+    const Settings& s_;
+    const WeightSizes& sizes_;
+    RandomStream& stream_;
+    LayerWeights<T>* to_;
+};
 
 }  // namespace
 
 template <class T>
 LayerWeights<T> draw_weights(const Settings& settings, const WeightSizes& sizes,
-                             std::optional<TorchGenerator>& generator) {
-    const auto input_projection = [&](std::size_t fan_in, std::size_t fan_out) {
-        return make_projection<T>(settings, sizes.groups, fan_in, fan_out, settings.qkv_bias);
+                             RandomStream* stream) {
+    const auto make = [&](std::size_t groups, std::size_t fan_in, std::size_t fan_out, bool bias) {
+        return allocated<T>(
+            {groups, fan_in, fan_out, bias, draws_in_out(settings.init, settings.rng)});
     };
-    LayerWeights<T> weights{input_projection(sizes.d_in, sizes.query),
-                            input_projection(sizes.d_context, sizes.key),
-                            input_projection(sizes.d_context, sizes.value), std::nullopt};
-    if (*settings.out_proj)
-        weights.out =
-            make_projection<T>(settings, 1, sizes.joined, sizes.d_out, *settings.out_bias);
-    if (!generator) return weights;
-    if (settings.init == Init::mha) {
-        draw_mha(weights, *generator);
-        return weights;
-    }
-    for (std::size_t group = 0; group < sizes.groups; ++group)
-        for (Projection<T>* p : {&weights.query, &weights.key, &weights.value})
-            draw(settings.init, *p, group, *generator);
-    if (weights.out) draw(settings.init, *weights.out, 0, *generator);
+    const auto of_input = [&](std::size_t fan_in, std::size_t fan_out) {
+        return make(sizes.groups, fan_in, fan_out, settings.qkv_bias);
+    };
+    LayerWeights<T> weights{of_input(sizes.d_in, sizes.query), of_input(sizes.d_context, sizes.key),
+                            of_input(sizes.d_context, sizes.value), std::nullopt};
+    if (*settings.out_proj) weights.out = make(1, sizes.joined, sizes.d_out, *settings.out_bias);
+    if (stream != nullptr) ParameterDraws<T>(settings, sizes, *stream, &weights).draw_all();
     return weights;
 }
 
-template LayerWeights<float> draw_weights(const Settings&, const WeightSizes&,
-                                          std::optional<TorchGenerator>&);
-template LayerWeights<double> draw_weights(const Settings&, const WeightSizes&,
-                                           std::optional<TorchGenerator>&);
+template <class T>
+void skip_weights(const Settings& settings, const WeightSizes& sizes, RandomStream& stream) {
+    ParameterDraws<T>(settings, sizes, stream, nullptr).draw_all();
+}
+
+template LayerWeights<float> draw_weights(const Settings&, const WeightSizes&, RandomStream*);
+template LayerWeights<double> draw_weights(const Settings&, const WeightSizes&, RandomStream*);
+template void skip_weights<float>(const Settings&, const WeightSizes&, RandomStream&);
+template void skip_weights<double>(const Settings&, const WeightSizes&, RandomStream&);
 
 }  // namespace attn

@@ -5,11 +5,10 @@
 #include <optional>
 #include <variant>
 
-#include "core/base/torch_random.hpp"
 #include "core/layer/norm.hpp"
+#include "core/layer/random_stream.hpp"
 #include "core/operator/projection.hpp"
 #include "core/plan/operand_shapes.hpp"
-#include "core/plan/settings.hpp"
 
 namespace attn {
 
@@ -46,11 +45,16 @@ struct WeightSizes {
     std::size_t groups = 1;  ///< independent heads of the wrapper style
 };
 
-/// Draws every parameter in PyTorch's order: for each group W_query, W_key, W_value, each weight
-/// followed by its bias; then W_out and its bias. `Init::mha` draws W_out first and sets biases to
-/// zero, as nn.MultiheadAttention does. Without a generator none is drawn.
+/// Draws every parameter in PyTorch's order, or in that of `draw_order`: for each group W_query,
+/// W_key, W_value, each weight followed by its bias; then W_out and its bias. `Init::mha` draws
+/// W_out first and sets biases to zero, as nn.MultiheadAttention does. Without a stream none is
+/// drawn.
 template <class T>
 LayerWeights<T> draw_weights(const Settings& settings, const WeightSizes& sizes,
-                             std::optional<TorchGenerator>& generator);
+                             RandomStream* stream);
+
+/// Passes over the draws of all parameters.
+template <class T>
+void skip_weights(const Settings& settings, const WeightSizes& sizes, RandomStream& stream);
 
 }  // namespace attn

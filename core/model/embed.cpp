@@ -82,7 +82,10 @@ void check_length(const EmbeddingSpec& spec, std::int64_t position, std::size_t 
     if (position < rows) return;
     if (past == 0)
         throw SettingError(ErrorKind::input, ids, tokens, " tokens, and the model has ", rows,
-                           " positions; expected at most ", rows, " tokens: a shorter text");
+                           " positions; expected at most ", rows,
+                           ids == "token_ids" ? " tokens, as --truncate " + std::to_string(rows) +
+                                                    " keeps of a text"
+                                              : " tokens: a shorter text");
     throw SettingError(ErrorKind::input, "generate", "the text with its new tokens is longer than ",
                        rows, " tokens, the model's positions; expected a smaller number");
 }

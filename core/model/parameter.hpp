@@ -75,6 +75,7 @@ struct LinearMap {
     bool in_out = false;         ///< stored as (d_in, d_out), else (d_out, d_in)
     std::size_t first = 0;       ///< the map's first element in `weight`
     std::size_t first_bias = 0;  ///< first element in `bias`
+    std::size_t d_head = 0;  ///< if not 0, of an attention layer, stored as (heads, d_in, d_head)
 
     explicit operator bool() const { return weight != nullptr; }
 };

@@ -302,6 +302,7 @@ Plan make_plan(Settings settings, const OperandShapes& operands, const PlanOptio
     plan.met = needs_met(s, operands, plan.projects);
     std::vector<std::string> emit = options.emit.value_or(s.emit);
     plan.operands = operands;
+    check_draws(plan);
     plan.emit = resolve_emit(emit, plan, s.rope.has_value());
     if (!options.emit) check_top(plan, s);
     if (!options.emit) s.emit = std::move(emit);
@@ -326,7 +327,8 @@ std::size_t Plan::middle_query() const {
 
 bool Plan::is_transposed(ArrayId array) const {
     const auto of = [&](const auto& projection) {
-        return operands.weights ? projection(*operands.weights).in_out : config.init == Init::rand;
+        return operands.weights ? projection(*operands.weights).in_out
+                                : draws_in_out(config.init, config.rng);
     };
     if (array == "W_query") return of([](const WeightShapes& w) { return w.query; });
     if (array == "W_key") return of([](const WeightShapes& w) { return w.key; });

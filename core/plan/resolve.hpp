@@ -40,4 +40,7 @@ void resolve_widths(Settings& settings, const OperandShapes& operands);
 void resolve_given_weights(Settings& settings, const WeightShapes& weights, std::size_t d_in,
                            std::size_t d_context);
 
+/// Checks what the question draws. Errors: SettingError of kind usage.
+void check_draws(const Plan& plan);
+
 }  // namespace attn

@@ -14,6 +14,7 @@
 #include "core/operator/choices.hpp"
 #include "core/operator/mask.hpp"
 #include "core/operator/score_steps.hpp"
+#include "core/plan/initialiser.hpp"
 
 namespace attn {
 
@@ -74,16 +75,10 @@ constexpr Modes in(Mode mode) {
 
 constexpr Modes every_mode = (1u << mode_rows.size()) - 1;
 
-enum class Init { linear, rand, mha, xavier, none };
 enum class Style { split, wrapper };
 enum class CausalAlign { top_left, bottom_right };
 enum class MaskTrue { keep, drop };
 
-inline constexpr Names<Init, 5> init_names{{{Init::linear, "linear"},
-                                            {Init::rand, "rand"},
-                                            {Init::mha, "mha"},
-                                            {Init::xavier, "xavier"},
-                                            {Init::none, "none"}}};
 inline constexpr Names<Style, 2> style_names{
     {{Style::split, "split"}, {Style::wrapper, "wrapper"}}};
 inline constexpr Names<CausalAlign, 2> causal_align_names{
@@ -118,12 +113,20 @@ struct Settings : ScoreSettings, MaskSettings, LinearSettings {
     std::optional<std::uint64_t> heads, kv_heads;
 
     Init init = Init::linear;
+    std::vector<double> init_numbers;  ///< of its form: a gain, a mean and a standard deviation
+    Rng rng = Rng::torch;
     Seed seed;
     std::uint64_t rng_skip = 0;  ///< 32-bit draws skipped before the first draw that is used
-    /// The shape of an input that is drawn before the parameters, as torch.rand or torch.randn; at
-    /// most one is given.
+    /// The shape of an input that is drawn before the parameters, as torch.rand or torch.randn, or
+    /// of the query, and so of the key and the value; at most one is given.
     std::vector<std::uint64_t> rand, randn;
+    /// In place of 0 to 1, the range of `rand`; or empty.
+    std::vector<double> uniform;
     const std::vector<std::uint64_t>& drawn_shape() const { return randn.empty() ? rand : randn; }
+    /// The order in which parameters are drawn: query, key, value and out, which may be left out
+    /// and is the last then; empty: this one.
+    std::vector<std::string> draw_order;
+    bool qkv_joined = false;  ///< the three projections are one tensor, which is drawn once
     bool qkv_bias = false;
     std::optional<bool> out_proj, out_bias;
     Style style = Style::split;

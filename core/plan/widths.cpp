@@ -65,8 +65,9 @@ void resolve_drawn_widths(Settings& s, std::size_t d_in, std::size_t d_context, 
         s.may_follow = s.may_follow || (!*s.out_proj && (has_d_in || (has_both && !has_d_out)));
 }
 
-/// nn.MultiheadAttention(E, heads): one width everywhere, always with an output projection.
-void check_mha(const Settings& s, std::size_t d_in, std::size_t d_context) {
+/// nn.MultiheadAttention(E, heads): one width everywhere but for the context's, kdim and vdim;
+/// always with an output projection.
+void check_mha(const Settings& s, std::size_t d_in) {
     if (!has_heads_axis(s) || s.style != Style::split)
         refuse("init",
                "mha is nn.MultiheadAttention; expected attn multihead, or attn cross with --heads, "
@@ -75,10 +76,8 @@ void check_mha(const Settings& s, std::size_t d_in, std::size_t d_context) {
         refuse("out_proj", "--init mha always has an output projection; expected --out-proj");
     if (*s.kv_heads != *s.heads)
         refuse("kv_heads", "--init mha has no grouped heads; expected --kv-heads ", *s.heads);
-    for (const auto& [name, width] : {std::pair("d_out", *s.d_out),
-                                      {"d_k", *s.d_k},
-                                      {"d_v", *s.d_v},
-                                      {"context", std::uint64_t{d_context}}})
+    for (const auto& [name, width] :
+         {std::pair("d_out", *s.d_out), {"d_k", *s.d_k}, {"d_v", *s.d_v}})
         if (width != d_in)
             refuse(name, "a width of ", width, ", but --init mha has one; expected ", d_in,
                    " (d_in)");
@@ -117,7 +116,7 @@ void resolve_widths(Settings& s, const OperandShapes& operands) {
     const char *const d_k = s.d_k ? "--d-k" : "--d-out", *const d_v = s.d_v ? "--d-v" : "--d-out";
     resolve_drawn_widths(s, d_in, d_context, operands.weights.has_value());
     follow(s, s.kv_heads, s.heads.value_or(1));
-    if (s.init == Init::mha) check_mha(s, d_in, d_context);
+    if (s.init == Init::mha) check_mha(s, d_in);
     if (!operands.weights) check_heads(s, d_k, d_v);
     if (!s.heads) s.kv_heads.reset();
 }

@@ -8,7 +8,8 @@
 namespace attn::io {
 
 /// The suffix of a file's name with its dot, in lower case: ".json", also of result.json.2.
-/// Numbers, versions and dates do not count, so that part.1, run.v2 and run.2024-05-31 have none.
+/// A path that ends with a slash has "/". Numbers, versions and dates do not count, so that part.1,
+/// run.v2 and run.2024-05-31 have none.
 std::string suffix_of_name(const std::string& path);
 
 /// The last part of a path: "model" of "models/model" and of "models/model/".

@@ -10,6 +10,7 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 
 #include "io/file/output.hpp"
 #include "io/file/path.hpp"
@@ -21,6 +22,7 @@ namespace {
 // Signal handlers can only access these. Files beyond their number remain if a signal ends the
 // program; attn uses three.
 std::array<std::atomic<const char*>, 8> listed_paths{};
+std::atomic<const char*> listed_folder{nullptr};
 std::atomic<bool> is_ending{false};
 static_assert(std::atomic<const char*>::is_always_lock_free);
 
@@ -32,16 +34,6 @@ std::size_t list_path(const char* path) {
         if (listed_paths[index].compare_exchange_strong(nothing, path)) return index;
     }
     return not_listed;
-}
-
-/// Processes of other containers may have the same id, so the time is part of it.
-std::string new_name() {
-    const auto now = std::chrono::system_clock::now().time_since_epoch();
-    const auto time = std::chrono::duration_cast<std::chrono::nanoseconds>(now).count();
-    char name[64];
-    std::snprintf(name, sizeof name, ".attn-%llx-%llx", static_cast<unsigned long long>(::getpid()),
-                  static_cast<unsigned long long>(time));
-    return name;
 }
 
 /// Closes a file, of which everything is then on the disk.
@@ -90,6 +82,26 @@ void sync_folder(const std::string& folder) {
 
 }  // namespace
 
+/// Processes of other containers may have the same id, so the time is part of it.
+std::string new_temporary_name() {
+    const auto now = std::chrono::system_clock::now().time_since_epoch();
+    const auto time = std::chrono::duration_cast<std::chrono::nanoseconds>(now).count();
+    char name[64];
+    std::snprintf(name, sizeof name, ".attn-%llx-%llx", static_cast<unsigned long long>(::getpid()),
+                  static_cast<unsigned long long>(time));
+    return name;
+}
+
+void list_folder(const char* names) {
+    listed_folder = names;
+}
+
+void remove_listed_folder() {
+    const char* name = listed_folder.exchange(nullptr);
+    for (; name != nullptr && *name != '\0'; name += std::strlen(name) + 1)
+        if (::unlink(name) != 0) ::rmdir(name);
+}
+
 Temporary::~Temporary() {
     if (path_.empty()) return;
     ::unlink(path_.c_str());
@@ -98,7 +110,7 @@ Temporary::~Temporary() {
 
 int Temporary::create(const std::string& target, unsigned mode) {
     for (int tries = 100;; --tries) {
-        path_ = path_beside(target, new_name());
+        path_ = path_beside(target, new_temporary_name());
         index_ = list_path(path_.c_str());  // a signal may come as soon as the file exists
         const int fd = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
         if (fd >= 0) return fd;
@@ -131,6 +143,7 @@ void remove_temporaries() {
     is_ending = true;
     for (const std::atomic<const char*>& path : listed_paths)
         if (const char* const name = path.load()) ::unlink(name);
+    remove_listed_folder();
 }
 
 void remove_temporaries_at_signals() {

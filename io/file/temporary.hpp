@@ -43,6 +43,14 @@ private:
 /// Removes all of them. The program must then end at once, without destructors. Async-signal-safe.
 void remove_temporaries();
 
+/// A short, hidden and unique name.
+std::string new_temporary_name();
+
+/// Lists files and then their folder, whose names each end with a zero, and the list with an empty
+/// name, to be removed at the end as well; null: none. There is one list.
+void list_folder(const char* names);
+void remove_listed_folder();
+
 /// From now on, signals that end the program first remove them. Signals that were ignored at the
 /// start stay ignored, as under nohup.
 void remove_temporaries_at_signals();

@@ -14,6 +14,8 @@ constexpr std::string_view value_names<Rope> = "half interleaved";
 template <>
 constexpr std::string_view value_names<Rotates> = "none heads part_of_heads";
 template <>
+constexpr std::string_view value_names<HeadAxis> = "none first second";
+template <>
 constexpr std::string_view value_names<Form> = "any lower_mask upper_mask one_number frequencies";
 
 namespace {
@@ -27,7 +29,8 @@ public:
     void read(const json& value, Family& to) {
         read_members(value, "", FIELD(name), FIELD(published), FIELD(layers), FIELD(norm),
                      FIELD(embedding), FIELD(eps), FIELD(rms), FIELD(causal), FIELD(rotates),
-                     FIELD(pairs), FIELD(is_plain), FIELD(biases_all), FIELD(types), FIELD(padded));
+                     FIELD(pairs), FIELD(is_plain), FIELD(is_plain_alone), FIELD(takes_mask),
+                     FIELD(of_class), FIELD(biases_all), FIELD(types), FIELD(padded));
     }
     void read(const json& value, EmbeddingNames& to) {
         read_members(value, "", FIELD(module), FIELD(ids), FIELD(positions), FIELD(segments),
@@ -49,10 +52,12 @@ public:
 
 private:
     void read_form(const json& form, const json& layer, LayerNames& to) {
-        read_members(form, "layer stacks", FIELD(joined), FIELD(in_out), FIELD(is_open),
+        read_members(form, "layer stacks needs_bias", FIELD(joined), FIELD(in_out), FIELD(is_open),
                      FIELD(joins_bias), FIELD(needs_out), FIELD(query), FIELD(key), FIELD(value),
                      FIELD(out), FIELD(others), FIELD(shows_in_out), FIELD(query_norm),
-                     FIELD(key_norm), FIELD(more_key), FIELD(more_value));
+                     FIELD(key_norm), FIELD(more_key), FIELD(more_value), FIELD(head_axis),
+                     FIELD(some_biases), FIELD(lacks_bias), FIELD(asks_joined));
+        to.query.needs_bias = to.out.needs_bias = form.value("needs_bias", false);
         read(layer, to.layer);
         to.is_wrapper = to.layer == "heads.#.";
         if (to.is_wrapper) to.query_norm = to.key_norm = {};

@@ -5,8 +5,8 @@
 // transformers' GPT2Attention, LlamaAttention, BertAttention and GPTNeoXAttention, Meta's
 // llama/model.py, modeling_internlm2.py, modeling_baichuan.py and modeling_chatglm.py (ChatGLM2 and
 // later) of the models on Hugging Face's hub, timm's vision_transformer.py,
-// torch.nn.MultiheadAttention, and the notebooks' classes (SelfAttention_v1 and v2,
-// CausalAttention, MultiHeadAttention and its wrapper).
+// torch.nn.MultiheadAttention, the notebooks' classes (SelfAttention_v1 and v2, CausalAttention,
+// MultiHeadAttention and its wrapper), and the classes that attn help model names.
 #pragma once
 
 #include <cstddef>
@@ -24,8 +24,13 @@ namespace attn::io {
 
 struct ProjectionNames {
     std::string weight = {}, bias = {};
-    bool stacks = false;  ///< may hold independent heads too: (heads, rows, columns)
+    bool stacks = false;      ///< may hold independent heads too: (heads, rows, columns)
+    bool needs_bias = false;  ///< the form has the bias
 };
+
+/// The heads in weights of rank 3: (heads, d_in, d_head) or (d_in, heads, d_head). Biases are
+/// (heads, d_head), the output projection is (heads, d_head, d_out).
+enum class HeadAxis { none, first, second };
 
 /// The contents that a tensor of this name must have.
 enum class Form {
@@ -60,6 +65,10 @@ struct LayerNames {
     /// "shift".
     std::string_view query_norm = {}, key_norm = {};
     std::string_view more_key = {}, more_value = {};  ///< a key and value that all queries see
+    HeadAxis head_axis = HeadAxis::none;
+    bool some_biases = false;  ///< of queries, keys and values some may lack the bias
+    bool lacks_bias = false;   ///< the query has no bias
+    bool asks_joined = false;  ///< programs differ in `joined`: --qkv-layout specifies it
 };
 
 /// The part of queries and keys that is rotated.
@@ -86,9 +95,13 @@ struct Family {
     bool rms = false;  ///< the norm is an RMS norm
     bool causal = true;
     Rotates rotates = Rotates::none;
-    Rope pairs = Rope::half;  ///< usual, if it rotates
-    bool is_plain = false;    ///< no rotation, and the usual scale
-    bool biases_all = false;  ///< all projections of a layer have a bias, or none
+    Rope pairs = Rope::half;      ///< usual, if it rotates
+    bool is_plain = false;        ///< no rotation, and the usual scale
+    bool is_plain_alone = false;  ///< ... if the names have no prefix; models have them too
+    bool takes_mask = false;      ///< its class has no mask unless it is given one
+    bool of_class = false;        ///< in any module, where no other family's layer is complete
+    bool is_given = false;        ///< by --weight-names, not in the table
+    bool biases_all = false;      ///< all projections of a layer have a bias, or none
     /// Values of model_type whose embeddings and norms these are; empty: it has no config.json.
     std::vector<std::string_view> types = {};
     std::string_view padded = {};  ///< the type whose positions begin after those of padding

@@ -1,6 +1,7 @@
 #include "io/model/find_layer.hpp"
 
 #include <algorithm>
+#include <functional>
 #include <unordered_set>
 
 #include <nlohmann/json.hpp>
@@ -16,8 +17,9 @@ namespace {
 /// "trf_blocks.3.att." is of layer 3.
 std::optional<std::size_t> last_number(const std::string& prefix) {
     std::optional<std::size_t> number;
-    for (const std::string_view part : split_text(prefix, '.'))
-        if (const auto found = number_of_text<std::size_t>(part)) number = found;
+    for (const std::string_view words : split_text(prefix, '/'))
+        for (const std::string_view part : split_text(words, '.'))
+            if (const auto found = number_of_text<std::size_t>(part)) number = found;
     return number;
 }
 
@@ -29,26 +31,81 @@ bool is_head(const ModelLayer& layer) {
     });
 }
 
-/// The layers whose tensors have the names of this form. `weights` are those of the family's layers
-/// so far: a tensor may fit several forms.
-void add_layers(const ArrayFile& file, const Family& family, const LayerNames& names,
-                std::unordered_set<std::string>& weights, std::vector<ModelLayer>& layers) {
+/// The tensors that the layer must have.
+std::vector<std::string> needed_tensors(const ModelLayer& layer) {
+    const LayerNames& names = *layer.names;
+    std::vector<const ProjectionNames*> needed{&names.query};
+    if (names.joined == JoinedHeads::separate)
+        needed.insert(needed.end(), {&names.key, &names.value});
+    std::vector<std::string> tensors;
+    const auto add = [&](const ProjectionNames& part, const auto& full) {
+        tensors.push_back(full(part.weight));
+        if (part.needs_bias) tensors.push_back(full(part.bias));
+    };
+    for (const ProjectionNames* part : needed)
+        for (std::size_t head = 0; head < layer.groups(); ++head)
+            add(*part, [&](const std::string& name) { return layer.full(name, head); });
+    if (names.needs_out)
+        add(names.out, [&](const std::string& name) { return layer.full_out(name); });
+    return tensors;
+}
+
+bool is_complete(const ArrayFile& file, const ModelLayer& layer) {
+    const auto is_there = [&](const std::string& name) { return file.find(name) != nullptr; };
+    return std::ranges::all_of(needed_tensors(layer), is_there) &&
+           !(layer.names->lacks_bias && is_there(layer.full(layer.names->query.bias)));
+}
+
+/// The layers in modules of this prefix whose tensors have the names of this form. `weights` are
+/// those of the layers so far: a tensor may fit several forms.
+void add_layers_of_form(const ArrayFile& file, const Family& family, const LayerNames& names,
+                        const std::string& prefix, bool must_be_complete,
+                        std::unordered_set<std::string>& weights, std::vector<ModelLayer>& layers) {
     const std::string anchor = std::string(names.layer) + names.query.weight;
     for (const StoredArray& array : file.arrays) {
         std::optional<NameMatch> found = match_name(array.name, anchor);
         if (!found) continue;
-        ModelLayer layer{&family, &names, found->prefix, found->number, 0, names.in_out};
-        if (names.shows_in_out && array.shape.size() == 2 && array.shape[0] == 3 * array.shape[1])
-            layer.in_out = false;
+        ModelLayer layer{&family, &names, found->prefix, found->number};
+        layer.in_out = names.in_out;
+        layer.joined = names.joined;
+        if (names.shows_in_out && array.shape.size() == 2) {
+            if (array.shape[0] == 3 * array.shape[1]) layer.in_out = false;
+            if (array.shape[1] == 3 * array.shape[0]) layer.in_out = true;
+        }
         if (names.is_wrapper || names.layer.empty()) layer.number = last_number(found->prefix);
         if (names.is_wrapper) {
             // Counted from 0 on, so that a gap is reported as a missing tensor.
             if (*found->number != 0) continue;
             while (file.find(layer.full(names.query.weight, layer.heads)) != nullptr) ++layer.heads;
         }
-        if (is_head(layer) || !weights.insert(layer.full(names.query.weight)).second) continue;
+        // Names that are given may be in full, prefix and all.
+        const bool is_below =
+            layer.full(family.is_given ? names.query.weight : "").starts_with(prefix);
+        if (is_head(layer) || !is_below || (must_be_complete && !is_complete(file, layer)) ||
+            !weights.insert(layer.full(names.query.weight)).second)
+            continue;
         layers.push_back(std::move(layer));
     }
+}
+
+void add_layers(const ArrayFile& file, const Family& family, const std::string& prefix,
+                bool must_be_complete, std::unordered_set<std::string>& weights,
+                std::vector<ModelLayer>& layers) {
+    for (const LayerNames& names : family.layers)
+        add_layers_of_form(file, family, names, prefix, must_be_complete, weights, layers);
+}
+
+/// The layers that the query may mean, whatever their number.
+std::vector<ModelLayer> layers_for(const ArrayFile& file, const LayerQuery& query) {
+    if (query.family == nullptr) return layers_of(file, query.prefix);
+    std::vector<ModelLayer> layers;
+    std::unordered_set<std::string> weights;
+    add_layers(file, *query.family, query.prefix, query.family->of_class, weights, layers);
+    if (layers.empty()) add_layers(file, *query.family, query.prefix, false, weights, layers);
+    const auto is_exact = [&](const ModelLayer& layer) { return layer.prefix == query.prefix; };
+    if (query.family->is_given && std::ranges::any_of(layers, is_exact))
+        std::erase_if(layers, std::not_fn(is_exact));
+    return layers;
 }
 
 template <class... Parts>
@@ -56,7 +113,16 @@ template <class... Parts>
     throw Error(ErrorKind::input, file.name, message...);
 }
 
+void check_present(const ArrayFile& file, const ModelLayer& layer) {
+    for (const std::string& full : needed_tensors(layer))
+        if (file.find(full) == nullptr)
+            fail_in(file, "has no tensor \"", full, "\", which ", layer.family->name,
+                    " needs; it has ", list_of(file.arrays));
+}
+
 [[noreturn]] void fail_to_fit(const ArrayFile& file, const LayerQuery& query) {
+    if (query.family != nullptr && query.family->of_class)
+        check_present(file, {query.family, &query.family->layers.front(), query.prefix, {}});
     constexpr std::size_t most = 4;
     std::size_t count = 0;
     std::string examples;
@@ -69,8 +135,10 @@ template <class... Parts>
         examples += ", or of another layout of attn help model";
         break;
     }
+    const std::string names =
+        query.family == nullptr ? likely_weight_names(file, query.prefix) : "";
     fail_in(file, "no attention layer in it; it has ", list_of(file.arrays),
-            "; expected names as in ", examples);
+            "; expected names as in ", examples, names.empty() ? "" : ", or its own by ", names);
 }
 
 /// "0 to 11", or "0, 2": the numbers of the layers.
@@ -89,28 +157,16 @@ std::string numbers_text(const std::vector<ModelLayer>& layers) {
     return text;
 }
 
-void check_present(const ArrayFile& file, const ModelLayer& layer) {
-    const LayerNames& names = *layer.names;
-    std::vector<std::string_view> needed{names.query.weight};
-    if (names.joined == JoinedHeads::separate) {
-        needed.push_back(names.key.weight);
-        needed.push_back(names.value.weight);
-    }
-    if (names.needs_out) needed.push_back(names.out.weight);  // of no wrapper
-    for (std::string_view name : needed)
-        for (std::size_t head = 0; head < layer.groups(); ++head)
-            if (const std::string full = layer.full(name, head); file.find(full) == nullptr)
-                fail_in(file, "has no tensor \"", full, "\", which ", layer.family->name,
-                        " needs; it has ", list_of(file.arrays));
-}
-
 /// attn stores drawn parameters in the layout of their initialiser.
 void resolve_layout(const ArrayFile& file, const LayerQuery& query, ModelLayer& layer) {
     if (!layer.names->is_open) return check_layout(file, query.in_out, layer.in_out);
     if (const nlohmann::json config = file.config(); !config.is_null()) {
+        const auto is = [&](const char* key, const char* word) {
+            return config.contains(key) && config[key] == word;
+        };
         layer.in_out = config.contains("weights_layout")
                            ? config["weights_layout"] == "in-out"
-                           : config.contains("init") && config["init"] == "rand";
+                           : is("init", "rand") || is("init", "randn") || is("rng", "numpy");
     } else if (file.in_out) {
         layer.in_out = *file.in_out;
     }
@@ -142,7 +198,7 @@ std::optional<NameMatch> match_name(std::string_view name, std::string_view patt
         if (!rest.ends_with(head)) return std::nullopt;
         rest.remove_suffix(head.size());
     }
-    if (!rest.empty() && rest.back() != '.') return std::nullopt;
+    if (!rest.empty() && rest.back() != '.' && rest.back() != '/') return std::nullopt;
     found.prefix = rest;
     return found;
 }
@@ -158,22 +214,27 @@ void check_layout(const ArrayFile& file, std::optional<bool> wanted, bool in_out
                            in_out ? "in-out" : "out-in", "; expected that");
 }
 
-std::vector<ModelLayer> layers_of(const ArrayFile& file) {
-    std::vector<ModelLayer> layers;
+std::vector<ModelLayer> layers_of(const ArrayFile& file, const std::string& prefix) {
+    std::vector<ModelLayer> layers, of_classes;
+    std::unordered_set<std::string> taken;  // by the first class of the table that has the names
     for (const Family& family : all_families()) {
         std::unordered_set<std::string> weights;
-        for (const LayerNames& names : family.layers)
-            add_layers(file, family, names, weights, layers);
+        add_layers(file, family, prefix, family.of_class, family.of_class ? taken : weights,
+                   family.of_class ? of_classes : layers);
     }
-    return layers;
+    // Of families that share the name of a query, those whose other tensors the file has.
+    std::unordered_set<std::string> complete;
+    const auto query = [](const ModelLayer& one) { return one.full(one.names->query.weight); };
+    for (const ModelLayer& layer : layers)
+        if (is_complete(file, layer)) complete.insert(query(layer));
+    std::erase_if(layers, [&](const ModelLayer& one) {
+        return complete.contains(query(one)) && !is_complete(file, one);
+    });
+    return of_classes.empty() || !complete.empty() ? layers : of_classes;
 }
 
 ModelLayer find_layer(const ArrayFile& file, const LayerQuery& query) {
-    std::vector<ModelLayer> layers = layers_of(file);
-    std::erase_if(layers, [&](const ModelLayer& layer) {
-        return (query.family != nullptr && query.family != layer.family) ||
-               !layer.full("").starts_with(query.prefix);
-    });
+    const std::vector<ModelLayer> layers = layers_for(file, query);
     if (layers.empty()) fail_to_fit(file, query);
     const bool numbered = std::ranges::any_of(
         layers, [](const ModelLayer& layer) { return layer.number.has_value(); });
@@ -194,6 +255,10 @@ ModelLayer find_layer(const ArrayFile& file, const LayerQuery& query) {
     ModelLayer& layer = fitting.front();
     resolve_layout(file, query, layer);
     check_present(file, layer);
+    if (query.joined && layer.joined == JoinedHeads::separate)
+        throw SettingError(ErrorKind::usage, "qkv_layout", "queries, keys and values of ",
+                           file.name, " are separate tensors; expected no such flag");
+    layer.joined = query.joined.value_or(layer.joined);
     return layer;
 }
 

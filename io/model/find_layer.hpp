@@ -31,7 +31,10 @@ struct ModelLayer {
     std::optional<std::size_t> number;  ///< empty if the names have none
     std::size_t heads = 0;              ///< of a wrapper
     bool in_out = false;                ///< weights are (d_in, d_out), else (d_out, d_in)
+    JoinedHeads joined{};               ///< of the names, or as specified
 
+    /// No rotation, and the usual scale.
+    bool is_plain() const { return family->is_plain || (family->is_plain_alone && prefix.empty()); }
     /// The full name of a tensor of the layer; of head `head` of a wrapper.
     std::string full(std::string_view name, std::size_t head = 0) const;
     /// The full name of a tensor of the output projection; a wrapper has one for all heads.
@@ -48,15 +51,31 @@ struct ModelLayer {
     std::size_t groups() const { return heads == 0 ? 1 : heads; }
 };
 
-/// All layers that the names show, readable or not.
-std::vector<ModelLayer> layers_of(const ArrayFile& file);
+/// All layers in modules of this prefix that the names show, readable or not. Those of classes are
+/// complete, and only where no other is.
+std::vector<ModelLayer> layers_of(const ArrayFile& file, const std::string& prefix = {});
 
 struct LayerQuery {
     const Family* family = nullptr;     ///< null: any
     std::optional<std::size_t> number;  ///< empty: layer 0, or the only one
     std::string prefix;                 ///< empty: any
     std::optional<bool> in_out;         ///< for names that do not determine it
+    /// Of joined queries, keys and values, in place of the layout that the names mean.
+    std::optional<JoinedHeads> joined = {};
 };
+
+/// Names of tensors, "theirs", and what they are in a layer: query, key, value, qkv or out, or the
+/// bias of one of these, as "query.bias".
+using WeightNames = std::vector<std::pair<std::string, std::string>>;
+
+/// The family `base`, with one form of these names, in full or from any module on. Without a base
+/// weights are (d_out, d_in) if their names end in "weight", else (d_in, d_out). Names of biases
+/// follow from those of their weights. Errors: SettingError of kind usage, key "weight_names".
+Family family_of_names(const Family* base, const WeightNames& names);
+
+/// A flag with what such names may be, by the file's names and shapes below the prefix; empty where
+/// no module has three matrices or a joined one.
+std::string likely_weight_names(const ArrayFile& file, const std::string& prefix);
 
 /// Refuses another layout of weights than that of their names. Errors: SettingError.
 void check_layout(const ArrayFile& file, std::optional<bool> wanted, bool in_out);

@@ -58,7 +58,7 @@ private:
                            bool (*is_right)(const LayerNames& names)) const {
         std::string right;
         for (const Family& family : all_families())
-            if (std::ranges::any_of(family.layers, is_right))
+            if (!family.of_class && std::ranges::any_of(family.layers, is_right))
                 right += (right.empty() ? "" : ", ") + std::string(family.name);
         if (const std::size_t last = right.rfind(", "); last != std::string::npos)
             right.replace(last, 2, " or ");

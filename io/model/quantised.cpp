@@ -244,7 +244,8 @@ private:
     /// NAME where the array is NAME_blocks and there is NAME_scales; else empty.
     std::string mxfp4_name(const StoredArray& array) const {
         constexpr std::string_view ending = "_blocks";
-        const bool is_plain = array.type == NumberType::uint8 && array.zip == nullptr;
+        const bool is_plain =
+            array.type == NumberType::uint8 && array.zip == nullptr && array.strides.empty();
         if (!is_plain || !array.name.ends_with(ending)) return {};
         const std::string name = array.name.substr(0, array.name.size() - ending.size());
         return file_.find(name + "_scales") != nullptr ? name : std::string();
@@ -275,7 +276,8 @@ private:
             fail(array, "shape ", shape_text(array.shape),
                  "; expected blocks of 16 bytes, (..., rows, columns / 32, 16)");
         shape.pop_back();
-        if (scales.shape != shape || scales.type != NumberType::uint8 || scales.zip != nullptr)
+        if (scales.shape != shape || scales.type != NumberType::uint8 || scales.zip != nullptr ||
+            !scales.strides.empty())
             fail(scales, "type ", one_line(shortened(scales.type_name)), " and shape ",
                  shape_text(scales.shape), "; expected U8 and ", shape_text(shape));
         shape.back() *= Mxfp4Dequantiser::values;

@@ -117,7 +117,7 @@ StoredArray part_of(std::string name, const StoredArray& array, std::size_t inde
     part.shape.erase(part.shape.begin());
     part.size = array.size / array.shape.front();
     const std::size_t elements = part.elements();
-    if (array.dequantiser == nullptr) {
+    if (array.dequantiser == nullptr && array.strides.empty()) {
         part.offset += index * part.size;
         return part;
     }

@@ -1,5 +1,5 @@
-// Files of arrays in binary form (npy, npz, safetensors, GGUF), behind one interface: a list of the
-// arrays with their shapes, each read on demand.
+// Files of arrays in binary form (npy, npz, safetensors, torch.save, GGUF), behind one interface: a
+// list of the arrays with their shapes, each read on demand.
 #pragma once
 
 #include <memory>
@@ -31,13 +31,18 @@ struct StoredArray {
     std::string type_name;           ///< as the file specifies it
     bool big_endian = false;
     bool fortran_order = false;  ///< the first index runs fastest
+    /// The distance of elements along each axis, in elements; empty if they are side by side.
+    std::vector<std::uint64_t> strides = {};
     std::shared_ptr<const Bytes> bytes;
     std::uint64_t offset = 0;             ///< of the first element, in the file or in the zip entry
-    std::uint64_t size = 0;               ///< of its elements there, in bytes
+    std::uint64_t size = 0;               ///< bytes there, up to the end of the last element
     std::shared_ptr<const ZipEntry> zip;  ///< null if the file is not a zip file
     /// Computes the elements, of type float32; null if the file stores them as they are. Readers of
     /// elements use it, so that callers see an array of numbers.
     std::shared_ptr<const Dequantiser> dequantiser = nullptr;
+    /// That the numbers were rounded to, by --store; the elements are these numbers.
+    std::optional<StoredType> words = {};
+    std::optional<std::uint64_t> address = {};  ///< of its first word among those of $readmemh
     /// The types that can be read, for the error if `type` is empty; empty: those of NumPy.
     std::string_view readable_types = {};
 
@@ -86,11 +91,27 @@ ArrayFile open_npz(const std::shared_ptr<const Bytes>& bytes);
 /// Or an index, model.safetensors.index.json: then the arrays of all the files that it names, in
 /// the same folder.
 ArrayFile open_safetensors(const std::shared_ptr<const Bytes>& bytes);
-inline constexpr std::string_view safetensors_index = ".safetensors.index.json";
+inline constexpr std::string_view safetensors_index = ".safetensors.index.json",
+                                  torch_index = ".bin.index.json";
+
+/// Files of torch.save, or an index, pytorch_model.bin.index.json. Names of tensors in dictionaries
+/// and lists are joined by dots: "model.h.0.weight".
+ArrayFile open_torch(const std::shared_ptr<const Bytes>& bytes);
+
+/// The arrays of the files that an index names, in its folder, each opened by `open`.
+ArrayFile open_index(const std::shared_ptr<const Bytes>& index,
+                     ArrayFile (*open)(const std::shared_ptr<const Bytes>& shard));
 
 /// Versions 2 and 3; of a split file, all parts, opened by the first. Blocks of few bits appear as
 /// their float32 values, with the type's name as `type_name`.
 ArrayFile open_gguf(const std::shared_ptr<const Bytes>& bytes);
+
+/// ONNX's TensorProto, as in its tests: one array.
+ArrayFile open_tensor_proto(const std::shared_ptr<const Bytes>& bytes);
+
+/// Turns an array of words, as --store wrote them, into one of their numbers.
+/// Errors: kind input for another type of elements, or a text that names no type.
+void read_words(StoredArray& array, const std::string& store);
 
 /// Elements [first, first + count) in stored order, decoded piece by piece: `take` gets each piece
 /// and the number of elements before it. Errors: kind input if the bytes are damaged or the type

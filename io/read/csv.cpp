@@ -22,25 +22,27 @@ class MatrixBuilder {
 public:
     /// Every row has the width of the first one, and its kind: booleans or numbers.
     MatrixBuilder(const Source& source, const ArrayRules& rules, bool labelled,
-                  const CsvLine& first_row)
-        : source_(source), rules_(rules), labelled_(labelled), fields_(first_row.fields.size()),
-          width_line_(first_row.line) {
-        result_.matrix.boolean = rules.boolean && !labelled && are_booleans(first_row);
+                  const CsvLayout& layout)
+        : source_(source), rules_(rules), labelled_(labelled), skipped_(layout.index_columns),
+          fields_(layout.row.fields.size()), width_line_(layout.row.line) {
+        result_.matrix.boolean = rules.boolean && !labelled && are_booleans(layout.row);
+        result_.index_columns = skipped_;
     }
 
     void add(const CsvLine& record) {
-        const std::size_t first = labelled_ ? 1 : 0;
+        const std::size_t first = skipped_ + (labelled_ ? 1 : 0);
         if (record.fields.size() != fields_)
             throw Error(ErrorKind::input, line_location(source_.name, record.line),
                         count_text(record.fields.size() - first, "value"), "; expected ",
                         fields_ - first, " as in line ", width_line_);
-        if (labelled_) result_.labels.push_back(record.fields[0].written());
+        if (labelled_) result_.labels.push_back(record.fields[skipped_].written());
         for (std::size_t i = first; i < fields_; ++i) values_.push_back(value_of(record.fields[i]));
         ++rows_;
     }
 
     LabelledMatrix finish() {
-        result_.matrix.values = to_array(values_, {rows_, fields_ - (labelled_ ? 1 : 0)});
+        result_.matrix.values =
+            to_array(values_, {rows_, fields_ - skipped_ - (labelled_ ? 1 : 0)});
         return std::move(result_);
     }
 
@@ -63,7 +65,7 @@ private:
     const Source& source_;
     ArrayRules rules_;
     bool labelled_;
-    std::size_t fields_, width_line_;
+    std::size_t skipped_, fields_, width_line_;
     std::size_t rows_ = 0;
     std::vector<double> values_;
     LabelledMatrix result_;
@@ -192,7 +194,7 @@ bool has_labels(const CsvLayout& layout, CsvLineReader rows) {
 
 LabelledMatrix read_lines(CsvLineReader reader, const CsvLayout& layout, const ArrayRules& rules) {
     const bool labelled = has_labels(layout, reader);
-    MatrixBuilder builder(reader.source(), rules, labelled, layout.row);
+    MatrixBuilder builder(reader.source(), rules, labelled, layout);
     builder.add(layout.row);
     for (CsvLine line; reader.next(line);) {
         if (!reader.style().comments && line.begins_with_hash()) {  // a row only if it fits
@@ -272,7 +274,7 @@ std::optional<CsvLayout> layout_of_booleans(CsvLineReader& reader, const ArrayRu
 std::optional<LabelledMatrix> read_regular(const CsvLineReader& reader, const CsvLayout& layout,
                                            const ArrayRules& rules, ThreadPool* workers,
                                            std::size_t piece_size) {
-    if (reader.style().decimal == DecimalMark::comma) return {};
+    if (reader.style().decimal == DecimalMark::comma || layout.index_columns != 0) return {};
     const std::vector<Field>& fields = layout.row.fields;
     const bool labelled =
         layout.labelled.value_or(fields.size() > 1 && cell_of(fields[0]) != Cell::number);
@@ -291,6 +293,21 @@ std::optional<LabelledMatrix> read_regular(const CsvLineReader& reader, const Cs
     return read;
 }
 
+/// Whether the first column counts the rows from 0 or 1, as integers next to decimals.
+bool counts_rows(const CsvLayout& layout, const Array<double>& values) {
+    const std::size_t rows = values.shape(0), columns = values.shape(1);
+    const std::vector<Field>& fields = layout.row.fields;
+    if (rows < 2 || columns < 2 || (fields[0].text != "0" && fields[0].text != "1")) return false;
+    for (std::size_t row = 0; row < rows; ++row)
+        if (values.data()[row * columns] != values.data()[0] + static_cast<double>(row))
+            return false;
+    const auto is_decimal = [](double value) { return std::trunc(value) != value; };
+    return std::ranges::any_of(values, is_decimal) ||
+           std::ranges::any_of(fields, [](const Field& field) {
+               return field.text.find('.') != std::string::npos;
+           });
+}
+
 struct ReadText {
     LabelledMatrix result;
     std::optional<std::size_t> rows;  // the number that the first line gives
@@ -307,7 +324,18 @@ ReadText read_text(const Source& source, const ArrayRules& rules, const CsvStyle
     auto read = read_regular(reader, layout, rules, workers, piece_size);
     if (!read) read = read_lines(reader, layout, rules);
     read->header_line = layout.header.line;
-    for (const Field& field : layout.header.fields) read->header.push_back(field.written());
+    const bool names_all = layout.header.fields.size() == layout.row.fields.size();
+    for (std::size_t i = names_all ? layout.index_columns : 0; i < layout.header.fields.size(); ++i)
+        read->header.push_back(layout.header.fields[i].written());
+    const bool may_count = style.is_noted && style.has_flags && reader.shape().line == 0 &&
+                           style.index == Guess::automatic && style.labels == Guess::automatic;
+    if (may_count && read->labels.empty() && counts_rows(layout, read->matrix.values)) {
+        CsvStyle as_index = style;
+        as_index.index = Guess::yes;
+        ReadText again = read_text(source, rules, as_index, workers, piece_size);
+        again.result.counts = true;
+        return again;
+    }
     return {std::move(*read), layout.rows, reader.shape()};
 }
 
@@ -336,11 +364,17 @@ std::string left_out(const LabelledMatrix& read, const Source& source, const Csv
     const bool labels = !read.labels.empty() && style.labels == Guess::automatic;
     if (!header && !labels) return {};
     const std::string line = "line " + std::to_string(read.header_line) + " is read as a header";
-    std::string text = source.name + ": " + (header ? line : "the first column is read as labels");
-    if (header && labels) text += ", the first column as labels";
+    const std::string role = read.counts ? "an index, as it counts the rows" : "labels",
+                      column = read.index_columns == 0
+                                   ? "the first column"
+                                   : "column " + std::to_string(read.index_columns + 1);
+    const std::string flag = read.counts ? std::string(no_index_flag) : "--csv-labels no";
+    std::string text = source.name + ": " + (header ? line : column + " is read as " + role);
+    if (header && labels) text += ", " + column + " as " + role;
+    if (read.index_columns != 0) return text + ", and what is before it is left out";
     if (!style.has_flags) return text;
-    text += header ? "; --csv-header no" : "; --csv-labels no";
-    if (header && labels) text += " and --csv-labels no";
+    text += header ? "; --csv-header no" : "; " + flag;
+    if (header && labels) text += " and " + flag;
     return text + (header && labels ? " read numbers" : " reads numbers");
 }
 

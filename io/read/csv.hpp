@@ -16,6 +16,8 @@ struct LabelledMatrix {
     std::vector<std::string> labels;  ///< one per row; empty if the file has no label column
     std::vector<std::string> header;  ///< its fields; empty if the file has none
     std::size_t header_line = 0;      ///< from 1; 0 if the file has none
+    std::size_t index_columns = 0;    ///< left out before the labels or numbers
+    bool counts = false;              ///< the labels are a column that was found to count the rows
 };
 
 enum class Guess { automatic, yes, no };
@@ -34,6 +36,7 @@ inline constexpr Names<Quotes, 2> quotes_names{{{Quotes::yes, "yes"}, {Quotes::n
 struct CsvStyle {
     Guess header = Guess::automatic;
     Guess labels = Guess::automatic;
+    Guess index = Guess::automatic;
     std::optional<DecimalMark> decimal = {};  ///< empty: a point; some columns are then in doubt
     Quotes quotes = Quotes::yes;
     /// Whether lines that begin with '#' are comments; empty: those before the first line are.
@@ -41,6 +44,8 @@ struct CsvStyle {
     /// Whether flags may set these. Otherwise the file is a mask or a cache: a first row 0, 1, ...
     /// is data, and errors name no flags.
     bool has_flags = true;
+    /// Whether the reader shows left_out(), without which no column is found to count the rows.
+    bool is_noted = false;
 
     bool operator==(const CsvStyle& other) const = default;
 };
@@ -61,6 +66,9 @@ struct CsvStyle {
 ///   number; or if it alone is quoted, for another reason than a comma in a number. Above labels
 ///   the header may be one field short, as in R's output with row names.
 /// - The first line is a row if all its fields after the first are numbers.
+/// - An index is read as labels, or left out if labels follow it: columns of integers that a header
+///   names "" or "Unnamed: 0", "Unnamed: 0.1", ..., as pandas does; and, if the style is_noted, a
+///   first column of two rows or more that counts them from 0 or 1, next to decimals.
 ///
 /// Errors: kind input, with the flags of the readings that get past them (csv_doubt.cpp), for every
 /// other text: a first line of names and numbers, damaged numbers or missing values, or of 0, 1, 2,
@@ -73,6 +81,9 @@ struct CsvStyle {
 /// rows do not fill.
 LabelledMatrix read_csv(const Source& source, const ArrayRules& rules, const CsvStyle& style = {},
                         ThreadPool* workers = nullptr, std::size_t piece_size = default_piece);
+
+/// The flag that reads a column as data which was found to count the rows.
+inline constexpr std::string_view no_index_flag = "--csv-index no";
 
 /// For a note: the line and column that are not data, and the flags that read them as data, if the
 /// style leaves it open. Empty if everything is data.

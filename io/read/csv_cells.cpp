@@ -110,8 +110,16 @@ bool is_number_to_quote(std::string_view text, char separator) {
            (text.find(separator) != std::string_view::npos && is_damaged(text));
 }
 
+bool names_index(std::string_view text) {
+    constexpr std::string_view unnamed = "Unnamed: 0";
+    if (!text.starts_with(unnamed)) return text.empty();
+    return text.size() == unnamed.size() || text[unnamed.size()] == '.';
+}
+
 bool names_labels(std::string_view text) {
-    return is_among(text, "||token|tokens|word|words|label|labels|name|names|text|id|index|");
+    return names_index(text) || is_among(text,
+                                         "|token|tokens|word|words|label|labels|name|names|text|"
+                                         "id|token_id|index|idx|");
 }
 
 }  // namespace attn::io

@@ -12,6 +12,15 @@ bool counts_from_zero(const CsvLine& line, std::size_t first) {
     return line.fields.size() > first;
 }
 
+/// The number of first fields that name an index: pandas has one more each time that it reads what
+/// it wrote.
+std::size_t index_names(const std::vector<Field>& header) {
+    const auto end = std::find_if(header.begin(), header.end(), [&](const Field& field) {
+        return !names_index(field.text) || (field.text.empty() && &field != &header[0]);
+    });
+    return static_cast<std::size_t>(end - header.begin());
+}
+
 /// Whether the first line is a header, by the rules of csv.hpp for text.
 class FirstLine {
 public:
@@ -59,7 +68,9 @@ private:
     /// The first field is empty or names labels.
     bool is_header_of_labels() {
         const CellCounts rest = count_from(1);
-        if (counts_from_zero(line_, 1) && next()) return true;
+        std::size_t named = index_names(fields_);
+        if (named < fields_.size() && names_labels(fields_[named].text)) ++named;
+        if ((counts_from_zero(line_, 1) || counts_from_zero(line_, named)) && next()) return true;
         if (is_named_in_quotes(rest)) return true;
         if (rest.are_numbers()) refuse_numbers();
         if (!rest.are_words()) refuse_mixed();
@@ -219,8 +230,28 @@ std::optional<bool> first_words(const CsvLayout& layout, const CsvLineReader& re
     const Guess given = reader.style().labels;
     if (given != Guess::automatic) return given == Guess::yes;
     if (reader.shape().line != 0 || width < 2) return false;
-    if (named == width && names_labels(layout.header.fields[0].text)) return true;
-    return {};
+    if (named != width || !names_labels(layout.header.fields[0].text)) return {};
+    if (reader.style().index == Guess::no && names_index(layout.header.fields[0].text)) return {};
+    return true;
+}
+
+/// Leaves out an index before labels, and all columns but one of an index that is read as labels.
+void skip_index(CsvLayout& layout, const CsvStyle& style) {
+    const std::vector<Field>&header = layout.header.fields, &row = layout.row.fields;
+    const bool is_given = style.index == Guess::yes, names_all = header.size() == row.size();
+    std::size_t count = names_all ? index_names(header) : 0;
+    if (is_given && count == 0) count = 1;
+    if (count == 0 || count >= row.size()) return;
+    const bool is_whole = !row[0].quoted && !row[0].text.empty() &&
+                          row[0].text.find_first_not_of("0123456789") == std::string::npos,
+               are_named = names_all && names_labels(header[count].text),
+               are_words = are_named && cell_of(row[count]) == Cell::word,
+               may_be = style.index == Guess::automatic && style.labels != Guess::no;
+    if (!is_given && !(may_be && (is_whole || are_words))) return;
+    const bool has_labels = count + 1 < row.size() && style.labels != Guess::no &&
+                            (are_named || (is_given && style.labels == Guess::yes));
+    layout.labelled = style.labels != Guess::no;
+    layout.index_columns = has_labels || style.labels == Guess::no ? count : count - 1;
 }
 
 /// Below a header, a line that begins with '#' is a row only if it fits.
@@ -283,6 +314,7 @@ CsvLayout read_layout(CsvLineReader& reader) {
                     shortened(layout.header.fields[0].text),
                     "' and no number on this line; expected a row of numbers");
     layout.labelled = first_words(layout, reader);
+    if (reader.shape().line == 0) skip_index(layout, reader.style());
     if (layout.labelled.value_or(false) && layout.row.fields.size() < 2)
         throw Error(ErrorKind::input, line_location(source.name, layout.row.line),
                     "one field, taken for a label; expected numbers after it");

@@ -38,8 +38,12 @@ bool may_be_grouped(std::string_view text);
 /// it: "0,43", "1,000".
 bool is_number_to_quote(std::string_view text, char separator);
 
-/// Whether a header's first field marks a column of labels: it is empty, or token, word, label,
-/// name, text, id or index.
+/// Whether a field of a header is empty, as pandas names its index, or as it names it when it has
+/// read it as data: "Unnamed: 0", "Unnamed: 0.1".
+bool names_index(std::string_view text);
+
+/// Whether a header's first field marks a column of labels: it names an index, or is token,
+/// token_id, word, label, name, text, id, index or idx.
 bool names_labels(std::string_view text);
 
 struct Field {
@@ -234,6 +238,7 @@ struct CsvLayout {
     CsvLine row;                           ///< the first one
     std::optional<bool> labelled;          ///< empty if the whole first column must be examined
     std::optional<std::size_t> rows = {};  ///< the number that a first line of sizes gives
+    std::size_t index_columns = 0;         ///< before the labels or numbers
 };
 
 /// Reads up to the first row; `reader` continues after it. csv.hpp has the rules. Errors: kind

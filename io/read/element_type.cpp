@@ -7,6 +7,7 @@
 #include <type_traits>
 
 #include "core/base/low_precision.hpp"
+#include "io/text/number_text.hpp"
 
 namespace attn::io {
 namespace {
@@ -76,6 +77,84 @@ std::optional<NumberType> type_of_safetensors(std::string_view name) {
     const NumberTypeRow* const row =
         name.empty() ? nullptr : find_row(number_types, &NumberTypeRow::safetensors, name);
     return row == nullptr ? std::nullopt : std::optional(row->type);
+}
+
+namespace {
+
+constexpr double least_scale = 1e-300, largest_scale = 1e300;
+constexpr int bit_limit = 64, fraction_limit = 1022;
+
+constexpr const char* expected_types =
+    "not a type of stored numbers; expected float16, bfloat16, int8:SCALE or fixed:BITS,FRACTION";
+
+}  // namespace
+
+std::string parse_stored_type(std::string_view text, StoredType& type) {
+    const std::size_t colon = std::min(text.find(':'), text.size());
+    const auto* const named = find_row(
+        stored_types, &std::pair<NumberType, std::string_view>::second, text.substr(0, colon));
+    if (named == nullptr) return expected_types;
+    StoredType made;
+    made.kind = named->first;
+    const std::string_view rest = text.substr(std::min(colon + 1, text.size()));
+    if (!made.is_integer()) {
+        if (colon != text.size()) return expected_types;
+    } else if (made.kind == NumberType::int8) {
+        const std::optional<double> scale = number_of_text<double>(rest);
+        if (!scale || !(*scale >= least_scale && *scale <= largest_scale))
+            return "not a scale; expected a number from 1e-300 to 1e300, as in int8:0.05";
+        made.scale = *scale;
+    } else {
+        const std::size_t comma = std::min(rest.find(','), rest.size()),
+                          modes = std::min(rest.find(',', comma + 1), rest.size());
+        const std::optional<int> bits = number_of_text<int>(rest.substr(0, comma));
+        const std::string_view after = rest.substr(0, modes);
+        const std::optional<int> fraction =
+            number_of_text<int>(after.substr(std::min(comma + 1, after.size())));
+        if (!bits || !fraction || *bits < 1 || *bits > bit_limit || *fraction < -fraction_limit ||
+            *fraction > fraction_limit)
+            return "not fixed point; expected 1 to 64 bits, and -1022 to 1022 of them after the "
+                   "point, as in fixed:16,8";
+        made.bits = *bits;
+        made.fraction = *fraction;
+        if (!take_modes(rest.substr(modes), ",", made))
+            return "not modes of fixed point; expected RND, TRN or neither, and then SAT, WRAP or "
+                   "neither, as in fixed:16,8,TRN,WRAP";
+    }
+    type = made;
+    return {};
+}
+
+std::string text_of(const StoredType& type) {
+    std::string text(row_of(type.kind).name);
+    if (type.kind == NumberType::int8) text += ":" + number_text(type.scale);
+    if (type.kind == NumberType::fixed)
+        text += ":" + std::to_string(type.bits) + "," + std::to_string(type.fraction) +
+                modes_text(type, ",");
+    return text;
+}
+
+std::string modes_text(const StoredType& type, std::string_view before) {
+    std::string text;
+    if (type.rounding == FixedRounding::half_up) text += std::string(before) + "RND";
+    if (type.rounding == FixedRounding::down) text += std::string(before) + "TRN";
+    if (type.wraps) text += std::string(before) + "WRAP";
+    return text;
+}
+
+bool take_modes(std::string_view text, std::string_view before, StoredType& type) {
+    const auto take = [&](std::string_view name) {
+        const std::string mode = std::string(before) + std::string(name);
+        if (!text.starts_with(mode)) return false;
+        text.remove_prefix(mode.size());
+        return true;
+    };
+    if (take("RND"))
+        type.rounding = FixedRounding::half_up;
+    else if (take("TRN"))
+        type.rounding = FixedRounding::down;
+    type.wraps = !take("SAT") && take("WRAP");
+    return text.empty();
 }
 
 template <class T>

@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-#include "core/base/number_type.hpp"
+#include "core/base/stored_type.hpp"
 
 namespace attn::io {
 
@@ -19,6 +19,18 @@ std::optional<NumberType> type_of_descr(std::string_view descr);
 
 /// safetensors' name of a type: "F32", "BOOL".
 std::optional<NumberType> type_of_safetensors(std::string_view name);
+
+/// The type of stored words that a text names: "float16", "bfloat16", "int8:0.05",
+/// "fixed:16,8,TRN,WRAP". Returns what is wrong and what was expected, or nothing.
+std::string parse_stored_type(std::string_view text, StoredType& type);
+
+/// The text that parse_stored_type takes.
+std::string text_of(const StoredType& type);
+
+/// The modes of fixed point that are not the default, each after `before`: ",TRN,WRAP".
+std::string modes_text(const StoredType& type, std::string_view before);
+/// Whether the text is such modes, which are then set.
+bool take_modes(std::string_view text, std::string_view before, StoredType& type);
 
 /// Whether elements in the file have the memory layout of T.
 template <class T>

@@ -1,5 +1,6 @@
-// C headers and Verilog's $readmemh files, as attn writes them. The comment of an array has
-// its name and says what its words mean: "queries (q_len, d_k): int8, number = word * 0.05".
+// C headers and Verilog's $readmemh files, as attn writes them: c_arrays.cpp reads other C. The
+// comment of an array has its name and says what its words mean: "queries (q_len, d_k): int8,
+// number = word * 0.05".
 #include <algorithm>
 #include <charconv>
 #include <cmath>
@@ -19,8 +20,10 @@ constexpr std::string_view c_start = "/* ", memh_start = "// ", spaces_and_tabs 
 struct Words {
     NumberType type = NumberType::float64;  ///< of the numbers
     int width = 0;                          ///< bits of a word
-    bool is_scaled = false;                 ///< number = word * scale
-    double scale = 1;
+    std::optional<StoredType> stored = {};  ///< that numbers were rounded to
+
+    /// Whether a number is its word times a scale.
+    bool is_scaled() const { return stored && stored->is_integer(); }
 
     int digits() const { return (width + 3) / 4; }  ///< hexadecimal
 };
@@ -43,24 +46,31 @@ bool take(std::string_view& text, std::string_view start) {
 std::optional<Words> words_of(std::string_view meaning) {
     if (meaning == "float32") return Words{NumberType::float32, 32};
     if (meaning == "float64") return Words{NumberType::float64, 64};
-    if (meaning == "bits of float16") return Words{NumberType::float16, 16};
-    if (meaning == "bits of bfloat16") return Words{NumberType::bfloat16, 16};
-    Words words{NumberType::float64, 8, true};
-    bool is_known = false;
-    int exponent = 0;
-    if (take(meaning, "int8, number = word * ")) {
-        is_known =
-            take_number(meaning, words.scale) && std::isfinite(words.scale) && words.scale > 0;
-    } else if (take(meaning, "two's complement of ")) {
-        is_known = take_number(meaning, words.width) &&
-                   take(meaning, " bits, number = word * 2^") && take_number(meaning, exponent);
-        words.scale = std::ldexp(1.0, exponent);
-    } else {
-        words = {NumberType::int64};
-        is_known = take(meaning, "int") && take_number(meaning, words.width);
+    StoredType made;
+    if (take(meaning, "bits of ")) {
+        if (!parse_stored_type(meaning, made).empty() || made.is_integer()) return std::nullopt;
+        return Words{made.kind, 16, made};
     }
-    const bool is_whole = meaning.empty() && words.width >= 1 && words.width <= 64;
-    return is_known && is_whole ? std::optional(words) : std::nullopt;
+    bool is_known = false;
+    if (take(meaning, "int8, number = word * ")) {
+        made.kind = NumberType::int8;
+        is_known = take_number(meaning, made.scale) && meaning.empty() &&
+                   std::isfinite(made.scale) && made.scale > 0;
+    } else if (take(meaning, "two's complement of ")) {
+        made.kind = NumberType::fixed;
+        int exponent = 0;
+        is_known = take_number(meaning, made.bits) && take(meaning, " bits, number = word * 2^") &&
+                   take_number(meaning, exponent) && take_modes(meaning, ", ", made) &&
+                   exponent >= -1022 && exponent <= 1022;
+        made.fraction = -exponent;
+    } else {
+        Words words{NumberType::int64};
+        is_known = take(meaning, "int") && take_number(meaning, words.width) && meaning.empty() &&
+                   words.width >= 1 && words.width <= 64;
+        return is_known ? std::optional(words) : std::nullopt;
+    }
+    is_known = is_known && made.width() >= 1 && made.width() <= 64;
+    return is_known ? std::optional(Words{NumberType::float64, made.width(), made}) : std::nullopt;
 }
 
 class HardwareReader {
@@ -107,6 +117,7 @@ public:
             array.name.resize(std::min(bracket, array.name.size()));
             at_ = next(spaces_and_tabs, end);
             if (at_ < text_.size() && text_[at_] == '@') skip_address(address);
+            array.address = address;
             std::string bytes;
             for (; at_ < text_.size() && text_[at_] != '/'; at_ = next(spaces_and_tabs, at_))
                 take_word(words, 16, bytes);
@@ -216,7 +227,7 @@ private:
         at_ = next(spaces_and_tabs, at_);
         std::string_view rest = text_.substr(at_);
         if (words.type == NumberType::float32 ||
-            (words.type == NumberType::float64 && !words.is_scaled)) {
+            (words.type == NumberType::float64 && !words.is_scaled())) {
             const ParsedNumber number = parse_loose_number(rest);
             if (number.length == 0) fail(at_, "a number");
             at_ += number.length;
@@ -265,8 +276,8 @@ private:
     }
 
     static void append_word(std::string& bytes, const Words& words, std::int64_t word) {
-        if (words.is_scaled)
-            append(bytes, static_cast<double>(word) * words.scale);
+        if (words.is_scaled())
+            append(bytes, static_cast<double>(word) * words.stored->step());
         else if (words.width == 16 && words.type != NumberType::int64)
             append(bytes, static_cast<std::uint16_t>(word));
         else if (words.type == NumberType::float32)
@@ -286,6 +297,7 @@ private:
             throw Error(ErrorKind::input, source_.name, array.name,
                         " appears twice; expected it once");
         array.type = words.type;
+        array.words = words.stored;
         array.bytes = Bytes::of(source_.name, bytes);
         // The size of the words, not that of the numbers that are read.
         array.size =
@@ -308,12 +320,19 @@ private:
     std::optional<bool> in_out_;  // the layout of weights
 };
 
-}  // namespace
-
-bool starts_as_c(std::string_view text) {
+/// Whether attn wrote it.
+bool is_own_c(std::string_view text) {
     constexpr std::size_t begin = 4096;  // has the command and the include guard
     return text.starts_with(c_start) &&
            text.substr(0, begin).find("#ifndef ATTN_") != std::string_view::npos;
+}
+
+}  // namespace
+
+bool starts_as_c(std::string_view text) {
+    constexpr std::size_t begin = 65536;
+    const std::string_view start = text.substr(0, begin);
+    return is_own_c(text) || start.find("] = {") != start.npos || start.find("]={") != start.npos;
 }
 
 bool starts_as_memh(std::string_view text) {
@@ -323,10 +342,15 @@ bool starts_as_memh(std::string_view text) {
 }
 
 ArrayFile parse_c(const Source& source) {
-    return HardwareReader(source).read_c();
+    return is_own_c(source.text) ? HardwareReader(source).read_c() : read_c_arrays(source);
 }
 
 ArrayFile parse_memh(const Source& source) {
+    if (!starts_as_memh(source.text))
+        throw Error(ErrorKind::input, source.name,
+                    "has no comments with names and types, as attn writes them; expected them, or "
+                    "a type and a shape, as in ",
+                    source.name, ":bfloat16:6x2");
     return HardwareReader(source).read_memh();
 }
 

@@ -10,10 +10,22 @@
 #include "io/read/result_view.hpp"
 
 namespace attn::io {
+namespace {
+
+bool is_c(const std::string& path) {
+    return !is_unread_name(path) && format_of_name(path) == c_input;
+}
+
+}  // namespace
 
 DataPath split_data_path(const std::string& path) {
     const bool is_whole = path.find(':') == std::string::npos;
     if (is_whole || path_exists(path)) return {path, ""};
+    if (auto raw = split_raw_path(path)) {
+        DataPath parts = split_data_path(raw->file);
+        parts.raw = std::move(raw->numbers);
+        if (parts.array.empty() || is_c(parts.file)) return parts;
+    }
     constexpr std::size_t max_path_length = 4096;  // Linux's limit; other systems' are lower
     for (std::size_t colon = path.find(':'); colon < max_path_length;
          colon = path.find(':', colon + 1)) {
@@ -53,7 +65,8 @@ void check_binary(const std::string& name, std::string_view so_far, std::size_t)
     constexpr std::size_t enough = std::size_t{1} << 20;
     if (so_far.size() > enough && format_of_start(so_far.substr(0, max_magic_length)) == nullptr)
         throw Error(ErrorKind::input, name,
-                    "begins as no npy, npz, safetensors or GGUF file; expected one");
+                    "begins as no npy, npz, safetensors, GGUF, torch.save or TensorProto file; "
+                    "expected one");
 }
 
 /// A table of attn has rows of numbers below a line such as "context_vectors (q_len 3, d_out 2)".
@@ -64,6 +77,41 @@ void refuse_table(const std::string& name, std::string_view text) {
         ErrorKind::input, name,
         "a table of attn, which leaves out masked numbers; expected the arrays, as --format "
         "torch, csv or npz writes them");
+}
+
+/// Bytes that cannot be text: a control character, or a zero byte and bytes that are not ASCII.
+void refuse_bare_numbers(const std::string& name, std::string_view start) {
+    if (start.starts_with("\xff\xfe") || start.starts_with("\xfe\xff")) return;
+    const bool is_ascii = std::ranges::all_of(start, [](unsigned char c) { return c < 0x80; });
+    const int least = is_ascii ? 1 : 0;
+    if (std::ranges::any_of(start, [&](unsigned char c) { return c >= least && c < '\t'; }))
+        throw Error(ErrorKind::input, name,
+                    "holds bytes of no format that attn knows; expected one, or with bare "
+                    "numbers their type and shape, as in ",
+                    name, ":float32:2x3");
+}
+
+/// The numbers of a file whose path has their type and shape.
+InputFile open_raw_file(const DataPath& path, const InputFormat* format, const Access& access) {
+    static constexpr InputFormat raw_format{"raw", {}, false, false};
+    if (format != nullptr)
+        throw Error(ErrorKind::usage, path.file, "is read as ", path.raw->text(), " and as ",
+                    format->name, "; expected the path alone with this format, or no format");
+    InputFile file;
+    file.format = &raw_format;
+    if (is_c(path.file)) {
+        const InputFile text = open_input_file(
+            path.file + (path.array.empty() ? "" : ":" + path.array), nullptr, access);
+        file.arrays = ArrayFile{text.name, {raw_array(stored_array(text), *path.raw)}, {}};
+    } else {
+        const bool is_memh = !is_unread_name(path.file) && format_of_name(path.file) == memh_input;
+        const auto bytes = Bytes::open(path.file, access, is_memh ? check_text : nullptr);
+        file.arrays = ArrayFile{bytes->name(), {}, {}};
+        file.arrays->arrays.push_back(is_memh ? raw_array(read_source(bytes), *path.raw)
+                                              : raw_array(bytes, *path.raw));
+    }
+    file.name = file.location = file.arrays->name;
+    return file;
 }
 
 /// Steps of a result are not parameters.
@@ -92,10 +140,23 @@ RealArray FileArray::read_reals(const ArrayRules& rules, ThreadPool* workers) co
 
 InputFile open_input_file(const std::string& path, const InputFormat* format,
                           const Access& access) {
-    const DataPath parts = split_data_path(path);
-    const bool by_name = format == nullptr && parts.file != "-";
+    DataPath parts = split_data_path(path);
+    if (parts.raw) {
+        InputFile file = open_raw_file(parts, format, access);
+        if (parts.file != "-") file.location = path;
+        return file;
+    }
+    if (std::string manifest = manifest_in(parts.file); !manifest.empty()) {
+        parts.file = std::move(manifest);
+        format = folder_input;
+    } else if (parts.array.empty()) {
+        check_raw_path(path);
+    }
+    const bool is_given = format != nullptr, by_name = !is_given && parts.file != "-";
     // A missing file is reported as missing, whatever its suffix.
-    if (by_name && is_unread_name(parts.file)) Bytes::open(parts.file, access);
+    if (by_name && is_unread_name(parts.file))
+        refuse_unread(parts.file, Bytes::start_of(parts.file, access, max_magic_length),
+                      ErrorKind::unsupported);
     if (by_name) format = format_of_name(parts.file);
     const Bytes::Check check = format == nullptr ? check_unless_binary
                                : format->text    ? check_text_input
@@ -106,9 +167,10 @@ InputFile open_input_file(const std::string& path, const InputFormat* format,
     InputFile file;
     file.array = parts.array;
     file.name = file.location = bytes->name();
-    if (format == nullptr) format = format_of_start(start);
+    if (!is_given) format = format_of_contents(format, *bytes, start);
     if (format == nullptr || format->text) {
         refuse_unread(file.name, start);
+        if (format == nullptr) refuse_bare_numbers(file.name, start);
         file.source = std::make_shared<const Source>(read_source(bytes));
         if (format == nullptr) refuse_table(file.name, file.source->text);
         // Without a comma, lists in a file of JSON are a mistake.
@@ -119,6 +181,12 @@ InputFile open_input_file(const std::string& path, const InputFormat* format,
         }
     }
     file.format = format != nullptr ? format : &format_of_text(file.source->text);
+    if (file.format == ndjson_input)
+        if (auto lines = read_embedding_lines(*file.source, file.array)) {
+            file.source = lines->json;
+            file.array = lines->key;
+            file.format = json_input;
+        }
     if (file.format->open != nullptr)
         file.arrays = file.format->open(bytes);
     else if (file.format->parse != nullptr)

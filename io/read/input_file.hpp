@@ -4,15 +4,18 @@
 #include "io/read/array_file.hpp"
 #include "io/read/csv.hpp"
 #include "io/read/json_document.hpp"
+#include "io/read/raw_numbers.hpp"
 
 namespace attn::io {
 
 struct InputFormat;  // input_formats.hpp
 
-/// "file.npz:name" is the array `name` of file.npz, unless a file has the full name.
+/// "file.npz:name" is the array `name` of file.npz, and "file.raw:float32:2x3" the numbers in it,
+/// unless a file has the full name.
 struct DataPath {
     std::string file;
-    std::string array;  ///< empty if none is named
+    std::string array;                   ///< empty if none is named
+    std::optional<RawNumbers> raw = {};  ///< the type and the shape
 };
 DataPath split_data_path(const std::string& path);
 
@@ -30,7 +33,7 @@ struct InputFile {
     const InputFormat* format = nullptr;           ///< the row of the table
     std::shared_ptr<const Source> source;          ///< of the text formats
     std::shared_ptr<const JsonDocument> document;  ///< json, and one object as ndjson
-    std::optional<ArrayFile> arrays;               ///< npy, npz, safetensors, GGUF
+    std::optional<ArrayFile> arrays;               ///< of the binary formats, C, memh
 
     bool holds_object() const { return document != nullptr && !document->is_array(); }
 };

@@ -20,20 +20,64 @@ struct UnreadFormat {
     std::string_view way;    ///< conversion to a supported format
 };
 
-constexpr std::string_view of_models = "the model's safetensors, as model hubs have it",
-                           unpacked = "the file inside, unpacked";
-constexpr std::array<UnreadFormat, 14> unread_formats{{
-    {"a file of PyTorch or of bare bytes",
-     {".bin"},
+constexpr std::string_view unpacked = "the file inside, unpacked";
+/// '@' in a way becomes the file's path.
+constexpr std::array<UnreadFormat, 19> unread_formats{{
+    {"a pickle of Python",
+     {".pkl", ".pickle"},
      "",
-     "safetensors or npy, by safetensors.torch.save_file or numpy.save"},
-    {"a pickle of PyTorch",
-     {".pt", ".pth", ".ckpt", ".pkl"},
+     "csv, as written by python3 -c 'import pandas; "
+     "pandas.DataFrame(pandas.read_pickle(\"@\")).to_csv(\"@.csv\")'"},
+    {"an ONNX file",
+     {".onnx"},
      "",
-     "safetensors or npy, by safetensors.torch.save_file or numpy.save"},
-    {"an ONNX file", {".onnx"}, "", of_models},
-    {"an HDF5 file", {".h5", ".hdf5", ".keras"}, "\x89HDF", "npz, by numpy.savez"},
-    {"a Parquet file", {".parquet"}, "PAR1", "csv"},
+     "npz, as written by python3 -c 'import numpy, onnx; numpy.savez(\"@.npz\", **{t.name: "
+     "onnx.numpy_helper.to_array(t) for t in onnx.load(\"@\").graph.initializer})'"},
+    {"a file of Flax",
+     {".msgpack"},
+     "",
+     "npz, as written by python3 -c 'import flax, numpy; d = "
+     "flax.serialization.msgpack_restore(open(\"@\", \"rb\").read()); numpy.savez(\"@.npz\", **{k: "
+     "numpy.float32(v) for k, v in flax.traverse_util.flatten_dict(d, sep=\".\").items()})'"},
+    {"an HDF5 file",
+     {".h5", ".hdf5", ".keras"},
+     "\x89HDF",
+     "npz, as written by python3 -c 'import h5py, numpy; f = h5py.File(\"@\"); n = []; "
+     "f.visit_links(n.append); numpy.savez(\"@.npz\", **{k.replace(\"/\", \".\"): f[k][()] for k "
+     "in "
+     "n if hasattr(f[k], \"dtype\")})'"},
+    {"a Parquet file",
+     {".parquet"},
+     "PAR1",
+     "csv, as written by python3 -c 'import pandas; pandas.read_parquet(\"@\").to_csv(\"@.csv\", "
+     "index=False)', or jsonl of lists, by to_json(\"@.jsonl\", orient=\"records\", lines=True)"},
+    {"an Arrow file",
+     {".arrow", ".feather"},
+     "ARROW1",
+     "csv, as written by python3 -c 'import pandas; pandas.read_feather(\"@\").to_csv(\"@.csv\", "
+     "index=False)', or jsonl of lists, by to_json(\"@.jsonl\", orient=\"records\", lines=True)"},
+    {"an Arrow stream",
+     {".arrows"},
+     "\xff\xff\xff\xff",
+     "csv, as written by python3 -c 'import pyarrow; "
+     "pyarrow.ipc.open_stream(\"@\").read_pandas().to_csv(\"@.csv\", index=False)'"},
+    {"a MATLAB file",
+     {".mat"},
+     "MATLAB 5",
+     "npz, as written by python3 -c 'import numpy, scipy.io; numpy.savez(\"@.npz\", **{k: v for k, "
+     "v in scipy.io.loadmat(\"@\").items() if k[0] != \"_\"})'"},
+    {"a MATLAB file of version 7.3",
+     {},
+     "MATLAB 7",
+     "npz, as written by python3 -c 'import h5py, numpy; numpy.savez(\"@.npz\", **{k: v[()].T for "
+     "k, "
+     "v in h5py.File(\"@\").items() if hasattr(v, \"dtype\")})'"},
+    {"a SentencePiece model",
+     {},
+     "\n\x0e\n\x05<",
+     "tokenizer.json, as written in the folder of tokenizer.model by python3 -c 'from transformers "
+     "import "
+     "AutoTokenizer; AutoTokenizer.from_pretrained(\".\").save_pretrained(\".\")'"},
     {"a workbook", {".xlsx", ".xls", ".ods"}, "", "its sheet as csv"},
     {"an archive", {".tgz", ".tar"}, "", unpacked},
     {"a zstd file", {".zst"}, "\x28\xb5\x2f\xfd", unpacked},
@@ -53,7 +97,9 @@ std::string suffix_inside(const std::string& path) {
 }
 
 [[noreturn]] void refuse(const UnreadFormat& row, ErrorKind kind, const std::string& name) {
-    throw Error(kind, name, "is ", row.what, ", which attn cannot read; expected ", row.way);
+    const bool is_path = name[0] != '<' && name.find_first_of("'\"\\") == name.npos;
+    throw Error(kind, name, "is ", row.what, ", which attn cannot read; expected ",
+                replaced(row.way, {{'@', is_path ? one_line(name) : "FILE"}}));
 }
 
 const UnreadFormat* unread_format_of(const std::string& path) {
@@ -111,6 +157,19 @@ NumberArray read_member(const InputFile& file, const ArrayRules& rules, ThreadPo
                           file.name + ":NAME");
 }
 
+/// Errors: kind input for a line per element, as write_csv_long gives it.
+void refuse_csv_long(const Source& source) {
+    constexpr std::string_view first =
+        "|record|array|layer|batch|head|position|query|key|d_in|d_k|d_v|d_out|";
+    const std::string line(source.text.substr(0, source.text.find('\n')));
+    const std::string name = "|" + line.substr(0, line.find(',')) + "|";
+    if (line.ends_with(",value") && std::ranges::count(line, ',') > 1 &&
+        first.find(name) != first.npos)
+        throw Error(ErrorKind::input, source.name,
+                    "one element a line, as --format csv-long writes them, which attn does not "
+                    "read; expected the result as json, npz or csv");
+}
+
 /// A header 0, 1, 2, ... has no words, and the field above the column of labels is not a label.
 std::vector<std::string> column_labels(const LabelledMatrix& read) {
     std::vector<std::string> words = read.header;
@@ -145,7 +204,10 @@ const StoredArray& stored_array(const InputFile& file) {
 NumberArray read_one_array(const InputFile& file, const ArrayRules& rules, ThreadPool* workers,
                            const CsvStyle& style, MatrixLabels* labels) {
     if (file.format == csv_input) {
-        LabelledMatrix read = read_csv(*file.source, rules, style, workers);
+        refuse_csv_long(*file.source);
+        CsvStyle noted = style;
+        noted.is_noted = labels != nullptr;
+        LabelledMatrix read = read_csv(*file.source, rules, noted, workers);
         if (labels != nullptr) {
             *labels = {{}, column_labels(read), read.header, left_out(read, *file.source, style)};
             labels->rows = std::move(read.labels);
@@ -172,18 +234,19 @@ RealArray read_reals(const InputFile& file, const ArrayRules& rules, ThreadPool*
 
 const InputFormat* format_of_name(const std::string& path) {
     if (path.ends_with(safetensors_index)) return format_of_suffix(".safetensors");
+    if (path.ends_with(torch_index)) return torch_input;
     if (const UnreadFormat* row = unread_format_of(path))
         refuse(*row, ErrorKind::unsupported, path);
     return format_of_suffix(suffix_inside(path));
 }
 
 bool is_unread_name(const std::string& path) {
-    return !path.ends_with(safetensors_index) && unread_format_of(path) != nullptr;
+    return unread_format_of(path) != nullptr;
 }
 
 bool may_hold_names(const std::string& path) {
     const InputFormat* format = format_of_suffix(suffix_inside(path));
-    return format != nullptr && format->named;
+    return (format != nullptr && format->named) || !manifest_in(path).empty();
 }
 
 const InputFormat* format_of_start(std::string_view start) {
@@ -192,9 +255,18 @@ const InputFormat* format_of_start(std::string_view start) {
     return nullptr;
 }
 
-void refuse_unread(const std::string& name, std::string_view start) {
+const InputFormat* format_of_contents(const InputFormat* named, const Bytes& bytes,
+                                      std::string_view start) {
+    const InputFormat* const found = format_of_start(start);
+    const InputFormat* const format =
+        found != nullptr && (named == nullptr || named == torch_input) ? found : named;
+    return format == npz_input && starts_as_npz(start) && is_torch_zip(bytes) ? torch_input
+                                                                              : format;
+}
+
+void refuse_unread(const std::string& name, std::string_view start, ErrorKind kind) {
     for (const UnreadFormat& row : unread_formats)
-        if (!row.start.empty() && start.starts_with(row.start)) refuse(row, ErrorKind::input, name);
+        if (!row.start.empty() && start.starts_with(row.start)) refuse(row, kind, name);
 }
 
 const InputFormat& format_of_text(std::string_view text) {

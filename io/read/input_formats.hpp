@@ -9,7 +9,7 @@ namespace attn::io {
 
 struct InputFormat {
     std::string_view name;
-    std::array<std::string_view, 3> suffixes;
+    std::array<std::string_view, 4> suffixes;
     bool text;   ///< UTF-8, read as a whole
     bool named;  ///< its arrays have names, FILE:NAME
     /// Of binary formats: whether the first bytes are theirs, and the arrays.
@@ -36,27 +36,49 @@ constexpr bool starts_as_gguf(std::string_view text) {
     return text.starts_with("GGUF");
 }
 
-/// A header of C, and words of $readmemh, as attn writes them. Errors: kind input.
+/// Arrays in C, and words of $readmemh as attn writes them. Errors: kind input.
 bool starts_as_c(std::string_view text);
 bool starts_as_memh(std::string_view text);
 ArrayFile parse_c(const Source& source);
 ArrayFile parse_memh(const Source& source);
+/// Arrays in C that attn did not write.
+ArrayFile read_c_arrays(const Source& source);
 
-inline constexpr std::array<InputFormat, 9> input_formats{{
+/// The older form of torch.save, which begins with the pickle of a number.
+bool starts_as_torch(std::string_view start);
+/// Whether a zip file is one of torch.save. Errors: kind input.
+bool is_torch_zip(const Bytes& bytes);
+
+/// manifest.json of a folder of npy files, which are then opened. Errors: kind input.
+ArrayFile open_manifest(const std::shared_ptr<const Bytes>& bytes);
+inline constexpr std::string_view manifest_name = "manifest.json";
+
+/// The path of a folder's manifest; empty if there is none, or no folder.
+std::string manifest_in(const std::string& folder);
+
+/// ONNX's TensorProto: sizes, then a type.
+bool starts_as_tensor_proto(std::string_view start);
+
+inline constexpr std::array<InputFormat, 12> input_formats{{
     {"json", {".json"}, true, true},
     {"ndjson", {".ndjson", ".jsonl"}, true, true},
-    {"c", {".h"}, true, true, nullptr, nullptr, parse_c},
-    {"memh", {".memh", ".mem"}, true, true, nullptr, nullptr, parse_memh},
-    {"csv", {".csv", ".tsv"}, true, false},
+    {"c", {".h", ".hpp", ".c"}, true, true, nullptr, nullptr, parse_c},
+    {"memh", {".memh", ".mem", ".hex"}, true, true, nullptr, nullptr, parse_memh},
+    {"csv", {".csv", ".tsv", ".long.csv"}, true, false},
     {"npy", {".npy"}, false, false, starts_as_npy, open_npy},
     {"npz", {".npz"}, false, true, starts_as_npz, open_npz},
     {"safetensors", {".safetensors"}, false, true, starts_as_safetensors, open_safetensors},
     {"gguf", {".gguf"}, false, true, starts_as_gguf, open_gguf},
+    {"pt", {".pt", ".pth", ".bin", ".ckpt"}, false, true, starts_as_torch, open_torch},
+    {"folder", {}, false, true, nullptr, open_manifest},
+    {"pb", {".pb"}, false, true, starts_as_tensor_proto, open_tensor_proto},
 }};
 
 inline constexpr const InputFormat *json_input = &input_formats[0],
-                                   *ndjson_input = &input_formats[1],
-                                   *csv_input = &input_formats[4];
+                                   *ndjson_input = &input_formats[1], *c_input = &input_formats[2],
+                                   *memh_input = &input_formats[3], *csv_input = &input_formats[4],
+                                   *npz_input = &input_formats[6], *torch_input = &input_formats[9],
+                                   *folder_input = &input_formats[10];
 
 /// The format of a file's suffix, or null. Errors: kind unsupported, for known formats that are not
 /// supported.
@@ -71,8 +93,14 @@ bool may_hold_names(const std::string& path);
 /// The binary format of the first bytes, if the name has none; or null.
 const InputFormat* format_of_start(std::string_view start);
 
-/// Errors: kind input, for the first bytes of a known format that is not supported.
-void refuse_unread(const std::string& name, std::string_view start);
+/// The format by the name, or null, and by the contents, which decide where the name is that of
+/// bytes of many kinds, and between two kinds of zip files. Errors: kind input, of a zip file.
+const InputFormat* format_of_contents(const InputFormat* named, const Bytes& bytes,
+                                      std::string_view start);
+
+/// Errors: this kind, for the first bytes of a known format that is not supported.
+void refuse_unread(const std::string& name, std::string_view start,
+                   ErrorKind kind = ErrorKind::input);
 
 /// The same for text.
 const InputFormat& format_of_text(std::string_view text);
@@ -96,6 +124,17 @@ void for_each_line(const Source& source, FunctionRef<void(Source line)> take);
 NumberArray read_ndjson_array(const Source& source, const ArrayRules& rules,
                               ThreadPool* workers = nullptr,
                               std::size_t piece_size = default_piece);
+
+/// Lines of objects with a text and a list of numbers, as {"text": "a", "embedding": [1, 2]}.
+struct EmbeddingLines {
+    std::shared_ptr<const Source> json;  ///< one object: the lists as a matrix, the texts as tokens
+    std::string key;                     ///< of the matrix
+};
+
+/// Nothing for other lines. The first one must have a list `key`, or without a key "embedding",
+/// "vector" or "values". Errors: kind input for lines without what the first one has, and if there
+/// are several lists and no key.
+std::optional<EmbeddingLines> read_embedding_lines(const Source& source, std::string key);
 
 // The npy header of an array: magic, version, and a Python dictionary as text (NEP 1).
 

@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstring>
 #include <mutex>
 #include <type_traits>
+#include <utility>
 
 #include <nlohmann/json.hpp>
 
@@ -136,6 +138,31 @@ std::unique_ptr<ZipStream> unzip_from(const StoredArray& array, std::size_t firs
     return stream;
 }
 
+/// Elements [first, first + count) of an array with strides, in row-major order, as they are
+/// stored.
+void gather(const StoredArray& array, std::size_t first, std::size_t count, char* to) {
+    const std::size_t size = row_of(*array.type).size, rank = array.shape.size();
+    const char* const file = array.bytes->mapped();
+    std::vector<std::size_t> index(rank);
+    std::uint64_t at = 0;
+    for (std::size_t axis = rank; axis-- > 0; first /= array.shape[axis]) {
+        index[axis] = first % array.shape[axis];
+        at += index[axis] * array.strides[axis];
+    }
+    for (; count != 0; --count, to += size) {
+        const std::uint64_t from = array.offset + at * size;
+        if (file == nullptr)
+            array.bytes->read(from, size, to);
+        else
+            std::memcpy(to, file + from, size);
+        for (std::size_t axis = rank; axis-- > 0;) {
+            at += array.strides[axis];
+            if (++index[axis] < array.shape[axis]) break;
+            at -= array.strides[axis] * std::exchange(index[axis], 0);
+        }
+    }
+}
+
 /// Reads elements one run after the other, those of T directly into the result.
 template <class T>
 class ElementReader {
@@ -152,6 +179,8 @@ public:
         char* const from = as_is ? reinterpret_cast<char*>(to.data()) : packed_.data();
         if (stream_ != nullptr)
             stream_->read(bytes, from);
+        else if (!array_.strides.empty())
+            gather(array_, at_, to.size(), from);
         else
             array_.bytes->read(array_.offset + at_ * element, bytes, from);
         if (rounding_errors_)
@@ -317,7 +346,8 @@ RealArray read_reals(const StoredArray& array, const ArrayRules& rules, ThreadPo
 template <class T>
 void read_elements(const StoredArray& array, std::size_t first, std::size_t count, T* to) {
     require_readable_type(array);
-    const bool is_direct = array.zip == nullptr && array.dequantiser == nullptr;
+    const bool is_direct =
+        array.zip == nullptr && array.dequantiser == nullptr && array.strides.empty();
     const char* const file = is_direct ? array.bytes->mapped() : nullptr;
     if (file == nullptr) return ElementReader<T>(array, first).read({to, count});
     const char* const from = file + array.offset + first * row_of(*array.type).size;
@@ -328,7 +358,7 @@ template <class T>
 const T* elements_in_file(const StoredArray& array) {
     const bool is_plain = array.type && is_stored_as<T>(*array.type, array.big_endian) &&
                           array.zip == nullptr && array.dequantiser == nullptr &&
-                          !(array.fortran_order && array.shape.size() > 1);
+                          array.strides.empty() && !(array.fortran_order && array.shape.size() > 1);
     const char* const file = is_plain ? array.bytes->mapped() : nullptr;
     if (file == nullptr) return nullptr;
     const char* const first = file + array.offset;

@@ -15,10 +15,10 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::array<std::string_view, 15> head_keys{
-    "schema",      "kv_range",    "digest",      "mode",        "id",
-    passed_on_key, "config",      "asked",       "shapes",      "layout",
-    "layers",      label_keys[0], label_keys[1], label_keys[2], layer_numbers_key};
+constexpr std::array<std::string_view, 16> head_keys{
+    "schema",      "kv_range",    "digest",      "mode",           "id",           passed_on_key,
+    "config",      "asked",       "shapes",      "layout",         "rng_consumed", "layers",
+    label_keys[0], label_keys[1], label_keys[2], layer_numbers_key};
 
 constexpr std::size_t max_results = 4096;
 constexpr const char* generated_key = "generated";
@@ -47,6 +47,16 @@ std::optional<NumberType> computed_type_of(const StoredArray& array) {
 std::optional<NumberType> precision_of(const StoredArray& array) {
     if (!array.type || !is_float(*array.type)) return std::nullopt;
     return (row_of(*array.type).uses & use::judges) != 0 ? *array.type : NumberType::float32;
+}
+
+/// What the words of an array mean; half-precision types are those of a result's `store`.
+std::optional<StoredType> words_of(const StoredArray& array, const ResultHead& head) {
+    if (array.words) return array.words;
+    const json store = member(*head.config, "store");
+    StoredType type;
+    const bool is_known =
+        store.is_string() && parse_stored_type(store.get<std::string>(), type).empty();
+    return is_known && array.type == type.kind ? std::optional(type) : std::nullopt;
 }
 
 /// Whether an array of a request or a result has a row for each key.
@@ -192,6 +202,8 @@ void ResultView::find_arrays() {
         if (found != nullptr) {
             view.dtype = dtype_ = computed_type_of(*found);
             view.type = precision_of(*found);
+            view.words = words_of(*found, head_);
+            view.address = found->address;
             if (file_.array.empty() && scope_ == Scope::whole && file_.format->named)
                 view.name = found->name;
         }
@@ -205,6 +217,8 @@ void ResultView::find_arrays() {
             const std::optional<NumberType> own = computed_type_of(array);
             ArrayView view{array.name, own ? own : dtype_, {&array}};
             view.type = precision_of(array);
+            view.words = words_of(array, head_);
+            view.address = array.address;
             if (!head_.layer_numbers.empty()) view.of_layer = split_layer_name(array.name);
             add_array(std::move(view));
         }
@@ -302,7 +316,10 @@ ViewedNumbers ResultView::read(const ArrayView& array, ThreadPool& workers, cons
             return std::abs(value) >= 0x1p53 && std::abs(value) <= 0x1p64;
         })) {
         rules.rounding_errors = true;
-        viewed.rounding_errors = read_by(array, rules, workers, style, nullptr).values;
+        CsvStyle same = style;
+        if (labels != nullptr && labels->note.find(no_index_flag) != std::string::npos)
+            same.index = Guess::yes;
+        viewed.rounding_errors = read_by(array, rules, workers, same, nullptr).values;
     }
     return viewed;
 }

@@ -115,6 +115,9 @@ struct ArrayView {
     bool is_absent = false;                            ///< null: the layer has no such array
     std::shared_ptr<const Array<double>> values = {};  ///< of a member of the head
     std::optional<NumberType> type = {};  ///< of floating-point elements in a binary file
+    /// Of an array whose file says that its numbers were rounded by --store.
+    std::optional<StoredType> words = {};
+    std::optional<std::uint64_t> address = {};  ///< of its first word, in $readmemh's files
 };
 
 struct ViewedNumbers {

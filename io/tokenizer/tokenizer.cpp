@@ -36,11 +36,13 @@ Encoding Tokenizer::Parts::encode(std::string_view text, std::uint32_t type) con
     return encoding;
 }
 
-TokenizedText Tokenizer::Parts::with_special(std::vector<Encoding> texts, bool add_special) const {
+TokenizedText Tokenizer::Parts::with_special(std::vector<Encoding> texts, bool add_special,
+                                             std::size_t most) const {
+    TokenizedText result;
+    if (most != all) result.left_out = truncate(texts, add_special, most);
     std::size_t tokens = 0;
     for (const Encoding& text : texts) tokens += text.size();
     if (post_processor) texts = post_processor(std::move(texts), add_special, most_made_of(tokens));
-    TokenizedText result;
     for (const Encoding& text : texts)
         for (const TypedToken& token : text) {
             result.ids.push_back(token.token.id);
@@ -50,14 +52,38 @@ TokenizedText Tokenizer::Parts::with_special(std::vector<Encoding> texts, bool a
     return result;
 }
 
-TokenizedText Tokenizer::encode(std::string_view text, bool add_special_tokens) const {
-    return parts_->with_special({parts_->encode(text, 0)}, add_special_tokens);
+std::size_t Tokenizer::Parts::truncate(std::vector<Encoding>& texts, bool add_special,
+                                       std::size_t most) const {
+    const std::size_t special =
+        with_special(std::vector<Encoding>(texts.size()), add_special, all).ids.size();
+    if (most < special)
+        throw SettingError(ErrorKind::usage, "truncate", "fewer tokens than the ", special,
+                           " that the tokenizer adds; expected at least ", special);
+    std::size_t size = 0;
+    for (const Encoding& text : texts) size += text.size();
+    const std::size_t kept = most - special;
+    if (size <= kept) return 0;
+    if (texts.size() == 1) {
+        texts[0].resize(kept);
+        return size - kept;
+    }
+    const bool is_first_longer = texts[0].size() > texts[1].size();
+    Encoding &shorter = texts[is_first_longer ? 1 : 0], &longer = texts[is_first_longer ? 0 : 1];
+    const std::size_t half = kept / 2;
+    if (shorter.size() > half) shorter.resize(half);
+    longer.resize(kept - shorter.size());
+    return size - kept;
+}
+
+TokenizedText Tokenizer::encode(std::string_view text, bool add_special_tokens,
+                                std::size_t most) const {
+    return parts_->with_special({parts_->encode(text, 0)}, add_special_tokens, most);
 }
 
 TokenizedText Tokenizer::encode_pair(std::string_view text, std::string_view pair,
-                                     bool add_special_tokens) const {
+                                     bool add_special_tokens, std::size_t most) const {
     return parts_->with_special({parts_->encode(text, 0), parts_->encode(pair, 1)},
-                                add_special_tokens);
+                                add_special_tokens, most);
 }
 
 std::string Tokenizer::piece(std::uint32_t id) const {
@@ -107,6 +133,8 @@ Tokenizer read_tokenizer(const std::string& path, const Access& access) {
     constexpr std::uint64_t enough = 4;
     if (starts_as_gguf(bytes->read(0, std::min(bytes->size(), enough))))
         return Tokenizer::from_gguf(bytes->name(), read_gguf(bytes).metadata);
+    constexpr std::uint64_t start = 16;
+    refuse_unread(bytes->name(), bytes->read(0, std::min(bytes->size(), start)));
     const Source source = read_source(bytes);
     return Tokenizer::from_json(source.name, source.text);
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <span>
 #include <string>
@@ -20,6 +21,7 @@ struct TokenizedText {
     /// its surrounding white space, are spelled as in the text.
     std::vector<std::string> pieces;
     std::vector<std::uint32_t> type_ids;  ///< 0 for the first text, 1 for the second
+    std::size_t left_out = 0;             ///< tokens of the texts, beyond the most that are kept
 };
 
 /// Cheap to copy. Threads may share it.
@@ -33,11 +35,16 @@ public:
     /// Errors: as from_json.
     static Tokenizer from_gguf(const std::string& location, const nlohmann::json& metadata);
 
-    /// The text is not truncated or padded. Errors: kind input if it is not UTF-8, or the
-    /// vocabulary cannot express it.
-    TokenizedText encode(std::string_view text, bool add_special_tokens = true) const;
+    static constexpr std::size_t all = std::numeric_limits<std::size_t>::max();
+
+    /// At most `most` tokens: the first ones of the text and all that are added to it, as the
+    /// library's truncation by "longest_first" gives them. Errors: kind input if the text is not
+    /// UTF-8, or the vocabulary cannot express it; SettingError of kind usage at "truncate" if more
+    /// tokens than `most` are added.
+    TokenizedText encode(std::string_view text, bool add_special_tokens = true,
+                         std::size_t most = all) const;
     TokenizedText encode_pair(std::string_view text, std::string_view pair,
-                              bool add_special_tokens = true) const;
+                              bool add_special_tokens = true, std::size_t most = all) const;
 
     /// Errors: kind input for an id that is not in the vocabulary.
     std::string decode(std::span<const std::uint32_t> ids, bool skip_special_tokens) const;

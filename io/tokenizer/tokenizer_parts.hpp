@@ -238,7 +238,12 @@ struct Tokenizer::Parts {
     std::optional<AddedTokens> added;
 
     Encoding encode(std::string_view text, std::uint32_t type) const;
-    TokenizedText with_special(std::vector<Encoding> texts, bool add_special) const;
+    TokenizedText with_special(std::vector<Encoding> texts, bool add_special,
+                               std::size_t most) const;
+
+    /// Shortens the texts so that with_special() gives at most `most` tokens: the longer one first,
+    /// then both alike. Returns the number of tokens that are left out.
+    std::size_t truncate(std::vector<Encoding>& texts, bool add_special, std::size_t most) const;
 };
 
 }  // namespace attn::io

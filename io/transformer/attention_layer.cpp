@@ -68,7 +68,11 @@ template <class T>
 void read_outputs(const LinearMap& map, const std::vector<OutputRange>& ranges, std::size_t outputs,
                   T* weight, T* bias) {
     std::vector<T> all;
-    if (map.in_out && outputs != map.d_out) {
+    if (map.d_head != 0) {
+        for (std::size_t run = 0; run < map.d_in * map.d_out / map.d_head; ++run)
+            map.weight->read(run * map.d_head, map.d_head,
+                             weight + run % map.d_in * outputs + run / map.d_in * map.d_head);
+    } else if (map.in_out && outputs != map.d_out) {
         all.resize(map.d_in * map.d_out);
         map.weight->read(map.first, all.size(), all.data());
     } else if (map.in_out) {

@@ -52,6 +52,9 @@ struct LayerWidths {
 };
 LayerWidths layer_widths(const ArrayFile& file, const ModelLayer& layer);
 
+/// The length of the heads' axis of the query's weight; 0: it has none.
+std::size_t stored_heads(const ArrayFile& file, const ModelLayer& layer);
+
 /// The shapes of the layer's tensors by their names.
 std::vector<std::pair<std::string, std::vector<std::size_t>>> weight_shapes(
     const ArrayFile& file, const ModelLayer& layer);

@@ -34,6 +34,24 @@ public:
                 {"tie_word_embeddings", true}};
     }
 
+    /// Of fairseq's classes, whose norms have the epsilon of torch.nn.LayerNorm.
+    json read_roberta() {
+        const StoredArray &ids = matrix("embed_tokens.weight"),
+                          &positions = matrix("embed_positions.weight"),
+                          &inner = matrix("layers.0.fc1.weight");
+        require(settings_.heads.has_value(), "--heads");
+        check_missing();
+        return {{"model_type", type_},
+                {"hidden_size", ids.shape[1]},
+                {"num_hidden_layers", layers("layers.", ".self_attn.q_proj.weight")},
+                {"num_attention_heads", *settings_.heads},
+                {"intermediate_size", inner.shape[0]},
+                {"vocab_size", ids.shape[0]},
+                {"max_position_embeddings", positions.shape[0]},
+                {"pad_token_id", 1u},
+                {"layer_norm_eps", 1e-5}};
+    }
+
     json read_meta(const json& params, const std::string& location) {
         const bool is_heads_flag = settings_.heads.has_value();
         take_params(params, location);
@@ -169,7 +187,9 @@ private:
 json layout_config(std::string_view model_type, const ArrayFile& tensors, const json& params,
                    const std::string& params_location, LayoutSettings settings) {
     LayoutReader reader(model_type, tensors, std::move(settings));
-    return model_type == "meta" ? reader.read_meta(params, params_location) : reader.read_nanogpt();
+    return model_type == "meta"      ? reader.read_meta(params, params_location)
+           : model_type == "roberta" ? reader.read_roberta()
+                                     : reader.read_nanogpt();
 }
 
 }  // namespace attn::io

@@ -145,10 +145,14 @@ void OpenModel::open() {
                 return;
         }
     }
-    row_ = first_row;
     // A file of some layers alone, or a part of a file.
     std::set<std::string> found;
-    for (const NameMatch& layer : stored_layers()) found.insert(layer.prefix);
+    for (const FamilyRow* row = first_row; row != nullptr && found.empty();
+         row = row->other_names) {
+        row_ = row;
+        for (const NameMatch& layer : stored_layers()) found.insert(layer.prefix);
+    }
+    if (found.empty()) row_ = first_row;
     if (found.size() > 1 && !found.contains(std::string(row_->prefix)))
         throw Error(ErrorKind::input, files_.tensors->name, "several models fit: \"",
                     *found.begin(), "\" and \"", *found.rbegin(), "\"; expected one, named as in ",

@@ -15,9 +15,10 @@ struct LayoutSettings {
     std::vector<double> rope_scaling;  ///< as --rope-scaling
 };
 
-/// The config of `model_type` "nanogpt" or "meta". `params` is Meta's params.json, or null; the
-/// settings precede it. Errors: kind input at `params_location` for keys of it that are not known;
-/// kind input for missing tensors; kind usage for settings that are missing, which it lists.
+/// The config of `model_type` "nanogpt", "meta" or, of fairseq, "roberta". `params` is Meta's
+/// params.json, or null; the settings precede it. Errors: kind input at `params_location` for keys
+/// of it that are not known; kind input for missing tensors; kind usage for settings that are
+/// missing, which it lists.
 nlohmann::json layout_config(std::string_view model_type, const ArrayFile& tensors,
                              const nlohmann::json& params, const std::string& params_location,
                              LayoutSettings settings);
@@ -40,6 +41,11 @@ struct ModelLayout {
     std::string_view type = {};  ///< empty: the model has a config
     LayoutSettings settings = {};
 };
+
+/// The files of tensors that folders of models have, the first that is there first.
+inline constexpr std::array<std::string_view, 6> weights_names{
+    "model.safetensors", "model.safetensors.index.json", "consolidated.safetensors",
+    "pytorch_model.bin", "pytorch_model.bin.index.json", "consolidated.00.pth"};
 
 /// The file of tensors in a model's folder, or in a folder of Hugging Face's cache; `path` itself
 /// if it is a file. Errors: kind io if the folder has no weights.

@@ -1,9 +1,11 @@
 #include "io/transformer/attention_layer.hpp"
 
 #include <algorithm>
+#include <tuple>
 #include <unordered_set>
 
 #include "io/model/families.hpp"
+#include "io/text/text.hpp"
 
 namespace attn::io {
 namespace {
@@ -15,6 +17,13 @@ using Shape = std::vector<std::size_t>;
                 "; expected ", expected);
 }
 
+/// The axes (d_in, d_out) of a weight that has heads in this axis.
+Shape matrix_of(const Shape& shape, HeadAxis axis, bool is_out) {
+    if (is_out) return {shape[0] * shape[1], shape[2]};
+    if (axis == HeadAxis::first) return {shape[1], shape[0] * shape[2]};
+    return {shape[0], shape[1] * shape[2]};
+}
+
 /// The key heads of a joined tensor: it has heads + 2 kv_heads parts as wide as one of the heads
 /// that the output projection takes. As many as heads if these shapes do not fit, which is refused
 /// later.
@@ -22,7 +31,7 @@ std::size_t key_heads_of(const ArrayFile& file, const ModelLayer& layer, std::si
     const LayerNames& names = *layer.names;
     const StoredArray* const joined = file.find(layer.full(names.query.weight));
     const StoredArray* const out = file.find(layer.full_out(names.out.weight));
-    if (names.joined == JoinedHeads::separate || joined == nullptr || out == nullptr ||
+    if (layer.joined == JoinedHeads::separate || joined == nullptr || out == nullptr ||
         heads == 0 || joined->shape.size() != 2 || out->shape.size() != 2)
         return heads;
     const std::size_t outputs = joined->shape[layer.in_out ? 1 : 0],
@@ -70,7 +79,8 @@ public:
         AttentionPart part;
         part.heads = heads_;
         part.kv_heads = kv_heads_;
-        part.joined = names_.joined;
+        part.joined = layer_.joined;
+        check_head_axes();
         part.query = map_of(names_.query, group, 0);
         if (part.joined == JoinedHeads::separate) {
             part.key = map_of(names_.key, group, 1);
@@ -81,7 +91,7 @@ public:
         check_biases(group);
         if (tensors_.has(layer_.full_out(names_.out.weight)))
             part.out = map(layer_.full_out(names_.out.weight), layer_.full_out(names_.out.bias), 0,
-                           names_.out.stacks);
+                           names_.out.stacks, 1, true);
         return part;
     }
 
@@ -114,22 +124,29 @@ private:
 
     /// The bias has `shares` as many elements as the weight has outputs.
     LinearMap map(const std::string& weight, const std::string& bias, std::size_t index,
-                  bool stacks, std::size_t shares = 1) const {
+                  bool stacks, std::size_t shares = 1, bool is_out = false) const {
         const StoredArray& array = tensor(weight);
-        const bool is_stack = array.shape.size() == 3 && stacks;
-        if (array.shape.size() != 2 && !is_stack) refuse_shape(array, "a matrix");
+        const bool is_stack = array.shape.size() == 3 && stacks,
+                   has_heads = array.shape.size() == 3 && names_.head_axis != HeadAxis::none;
+        if (array.shape.size() != 2 && !is_stack && !has_heads) refuse_shape(array, "a matrix");
         if (array.elements() == 0) refuse_shape(array, "at least one element");
         if (array.type == NumberType::boolean) refuse_shape(array, "another dtype than BOOL");
         LinearMap map;
         map.weight = tensors_.get(weight);
         map.in_out = layer_.in_out;
-        const std::size_t rows = array.shape.end()[-2], columns = array.shape.back();
+        if (has_heads && !is_out && names_.head_axis == HeadAxis::first)
+            map.d_head = array.shape.back();
+        const Shape matrix = has_heads ? matrix_of(array.shape, names_.head_axis, is_out)
+                                       : Shape{array.shape.end()[-2], array.shape.back()};
+        const std::size_t rows = matrix[0], columns = matrix[1];
         map.d_in = map.in_out ? rows : columns;
         map.d_out = map.in_out ? columns : rows;
         map.first = index * rows * columns;
         if (tensors_.bias_of("", {}, bias) == nullptr) return map;
-        const Shape expected =
-            is_stack ? Shape{array.shape[0], map.d_out} : Shape{shares * map.d_out};
+        const Shape expected = is_stack ? Shape{array.shape[0], map.d_out}
+                               : has_heads && !is_out
+                                   ? Shape{map.d_out / array.shape[2], array.shape[2]}
+                                   : Shape{shares * map.d_out};
         if (tensor(bias).shape != expected)
             refuse_shape(tensor(bias), shape_text(expected) + " as the weight's outputs");
         map.bias = tensors_.get(bias);
@@ -137,11 +154,29 @@ private:
         return map;
     }
 
+    /// Heads of queries and keys have one width, keys and values as many heads, and `out` takes
+    /// those of queries with the width of values.
+    void check_head_axes() const {
+        if (names_.head_axis == HeadAxis::none) return;
+        std::vector<Shape> shapes;
+        for (const ProjectionNames* part : {&names_.query, &names_.key, &names_.value, &names_.out})
+            shapes.push_back(tensor(layer_.full(part->weight)).shape);
+        const auto rank = [](const Shape& shape) { return shape.size(); };
+        if (std::ranges::count(shapes, 2, rank) == 4) return;
+        const std::size_t axis = names_.head_axis == HeadAxis::first ? 0 : 1;
+        const auto& [query, key, value, out] = std::tie(shapes[0], shapes[1], shapes[2], shapes[3]);
+        if (std::ranges::count(shapes, 3, rank) != 4 || key[2] != query[2] ||
+            value[axis] != key[axis] || out[0] != query[axis] || out[1] != value[2])
+            throw Error(ErrorKind::input, tensors_.file().name, "shapes ",
+                        comma_list(shapes, shape_text),
+                        " of query, key, value and out; expected the same heads in all");
+    }
+
     /// A layer's queries, keys and values have biases together. attn writes layers in which the
     /// output projection differs from them in this, in any family.
     void check_biases(std::size_t group) const {
         std::vector<std::string> names{layer_.full(names_.query.bias, group)};
-        if (names_.joined == JoinedHeads::separate && !names_.joins_bias)
+        if (layer_.joined == JoinedHeads::separate && !names_.joins_bias && !names_.some_biases)
             for (const ProjectionNames* part : {&names_.key, &names_.value})
                 names.push_back(layer_.full(part->bias, group));
         if (layer_.family->biases_all && tensors_.file().config().is_null())
@@ -156,12 +191,12 @@ private:
     }
 
     void check_pieces(const LinearMap& joined) const {
-        const std::size_t pieces = pieces_of(names_.joined, heads_, kv_heads_);
+        const std::size_t pieces = pieces_of(layer_.joined, heads_, kv_heads_);
         if (joined.d_out % pieces != 0)
             refuse_shape(
                 tensor(layer_.full(names_.query.weight)),
                 "a multiple of " + std::to_string(pieces) +
-                    (names_.joined == JoinedHeads::parts ? " outputs: queries, keys and values"
+                    (layer_.joined == JoinedHeads::parts ? " outputs: queries, keys and values"
                                                          : " outputs: three for each head"));
     }
 
@@ -262,17 +297,27 @@ NormSpec named_pre_norm(const std::shared_ptr<const ArrayFile>& file, const Mode
 
 LayerWidths layer_widths(const ArrayFile& file, const ModelLayer& layer) {
     const LayerNames& names = *layer.names;
-    const bool is_packed = names.joined != JoinedHeads::separate;
+    const bool is_packed = layer.joined != JoinedHeads::separate;
     const std::size_t outputs = layer.in_out ? 1 : 0, inputs = 1 - outputs;
-    const auto size = [&](std::string_view name, std::size_t axis) {
+    const auto size = [&](const std::string& name, std::size_t axis) {
         const StoredArray* found = file.find(layer.full(name));
-        return found != nullptr && found->shape.size() == 2 ? found->shape[axis] : 0;
+        const std::size_t rank = found != nullptr ? found->shape.size() : 0;
+        if (rank == 3 && names.head_axis != HeadAxis::none)
+            return matrix_of(found->shape, names.head_axis, &name == &names.out.weight)[axis];
+        return rank == 2 ? found->shape[axis] : 0;
     };
     std::size_t queries = size(names.query.weight, outputs);
     if (is_packed)  // the output projection takes as many columns
         queries = std::max(queries / 3, size(names.out.weight, inputs));
     return {size(names.query.weight, inputs),
             size(is_packed ? names.query.weight : names.key.weight, inputs), queries};
+}
+
+std::size_t stored_heads(const ArrayFile& file, const ModelLayer& layer) {
+    const StoredArray* const query = file.find(layer.full(layer.names->query.weight));
+    if (layer.names->head_axis == HeadAxis::none || query == nullptr || query->shape.size() != 3)
+        return 0;
+    return query->shape[layer.names->head_axis == HeadAxis::first ? 0 : 1];
 }
 
 std::vector<std::pair<std::string, std::vector<std::size_t>>> weight_shapes(

@@ -6,8 +6,9 @@
 #include "io/file/source.hpp"
 #include "io/model/gguf_config.hpp"
 #include "io/model/quantised.hpp"
-#include "io/read/input_file.hpp"
+#include "io/read/input_formats.hpp"
 #include "io/read/result_view.hpp"
+#include "io/text/text.hpp"
 #include "io/transformer/model.hpp"
 
 namespace attn::io {
@@ -37,24 +38,32 @@ std::string weights_file(const std::string& path) {
     if (path == "config.json" || path.ends_with("/config.json"))
         throw Error(ErrorKind::usage, path, "is a model's configuration; expected its folder, ",
                     path == "config.json" ? "." : path.substr(0, path.size() - 12));
-    if (!is_folder(path)) return path;
-    constexpr std::string_view names[] = {"model.safetensors", "model.safetensors.index.json",
-                                          "consolidated.safetensors"};
-    if (std::string file = file_of_model(path, names); !file.empty()) return file;
+    if (!manifest_in(path).empty()) return path;
+    std::string file = is_folder(path) ? file_of_model(path, weights_names) : path;
+    if (last_part(file) == weights_names.back() &&
+        path_exists(path_beside(file, "consolidated.01.pth")))
+        throw Error(ErrorKind::unsupported, file,
+                    "is one of several files that share the rows or columns of each tensor; "
+                    "expected the model's safetensors, as model hubs have it");
+    if (!file.empty()) return file;
     if (const std::string gguf = first_gguf_in(path); !gguf.empty())
         throw Error(ErrorKind::io, path,
                     "is a folder of GGUF files; expected one file, of a split model its first "
                     "part: ",
                     gguf);
-    throw Error(ErrorKind::io, path,
-                "is a folder without model.safetensors and model.safetensors.index.json; expected "
-                "one of them, or a file");
+    throw Error(ErrorKind::io, path, "is a folder without ", comma_list(weights_names),
+                "; expected one of them, or a "
+                "file");
 }
 
 WeightsFile find_weights(const std::string& path, Access access) {
     const std::string whole = weights_file(path);
     access.regular_only = access.regular_only || whole != path;
     DataPath parts = split_data_path(whole);
+    if (parts.raw)
+        throw Error(ErrorKind::input, path,
+                    "holds one array without a name; expected weights as "
+                    "safetensors, npz or a JSON object of arrays");
     return {std::move(parts.file), std::move(parts.array), access};
 }
 
@@ -104,10 +113,12 @@ ModelFolder open_model_folder(const std::string& path,
             throw Error(ErrorKind::input, input.location,
                         schema.empty() ? "holds no tensors" : "is of schema " + shortened(schema),
                         "; expected a model: its folder, or its file of tensors");
-        throw Error(ErrorKind::io, files.config_location,
-                    "missing; expected the model's config.json next to its tensors, "
-                    "--model-config FILE, or --family gpt2|meta with --model-config none and what "
-                    "the tensors do not show: --heads, for meta also --rope-base and --norm-eps");
+        throw Error(
+            ErrorKind::io, files.config_location,
+            "missing; expected the model's config.json next to its tensors, "
+            "--model-config FILE, or --family gpt2|meta|roberta with --model-config none and "
+            "what the tensors do not show: --heads, for meta also --rope-base and "
+            "--norm-eps");
     }
     files.config = *models.config(files.config_location, access);
     files.tensors = std::make_shared<const ArrayFile>(

@@ -32,6 +32,14 @@ void adjust_ernie_model(ModelReader& reader) {
             reader.tensors.get("embeddings.task_type_embeddings.weight")};
 }
 
+/// fairseq's RoBERTa, which calls the norm of embeddings by another name from version 0.10 on.
+void adjust_fairseq_model(ModelReader& reader) {
+    adjust_bert_model(reader);
+    count_after_padding(reader);
+    const bool is_new = reader.tensors.has("layernorm_embedding.weight");
+    reader.spec.embedding.norm = reader.norm(is_new ? "layernorm_embedding" : "emb_layer_norm");
+}
+
 /// Every token has the box (0, 0, 0, 0): a model that is given ids alone.
 void adjust_layoutlm_model(ModelReader& reader) {
     for (const char* name : {"x", "y", "x", "y", "h", "w"})
@@ -336,11 +344,12 @@ void adjust_modernbert(BlockReader& reader, TransformerBlock& block, AttentionPa
 }
 
 constexpr RowFunction functions[] = {
-    NAMED(name_of_albert_layer), NAMED(adjust_ernie_model), NAMED(adjust_layoutlm_model),
-    NAMED(adjust_mpnet_model),   NAMED(adjust_mpnet),       NAMED(adjust_roformer),
-    NAMED(adjust_deberta_model), NAMED(adjust_deberta),     NAMED(adjust_deberta_v2),
-    NAMED(adjust_albert_model),  NAMED(adjust_esm_model),   NAMED(adjust_esm),
-    NAMED(adjust_esmc),          NAMED(modernbert_type),    NAMED(adjust_modernbert)};
+    NAMED(name_of_albert_layer), NAMED(adjust_ernie_model),   NAMED(adjust_layoutlm_model),
+    NAMED(adjust_mpnet_model),   NAMED(adjust_mpnet),         NAMED(adjust_roformer),
+    NAMED(adjust_deberta_model), NAMED(adjust_deberta),       NAMED(adjust_deberta_v2),
+    NAMED(adjust_albert_model),  NAMED(adjust_esm_model),     NAMED(adjust_esm),
+    NAMED(adjust_esmc),          NAMED(adjust_fairseq_model), NAMED(modernbert_type),
+    NAMED(adjust_modernbert)};
 
 }  // namespace
 }  // namespace attn::io::rows_encoder

@@ -2,12 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <exception>
 #include <thread>
 #include <type_traits>
 
 #include "core/base/error.hpp"
-#include "core/base/low_precision.hpp"
 #include "core/base/threads.hpp"
 #include "io/read/array_file.hpp"
 #include "io/text/number_text.hpp"
@@ -24,7 +24,7 @@ std::uint64_t ArrayBytes::size() const {
 namespace {
 
 NumberType type_of(const NamedArray& array, const std::optional<StoredArrays>& stored) {
-    if (stored && is_real(array)) return stored->type.kind;
+    if (stored && is_real(array)) return stored->type.element();
     if (array.stream)
         return std::visit([]<class T>(const RowStream<T>&) { return dtype_of<T>; }, *array.stream);
     return std::visit([]<class T>(const Array<T>&) { return dtype_of<T>; }, array.values);
@@ -81,17 +81,20 @@ void write_in_background(const RowStream<T>& stream, FunctionRef<void(std::strin
     }
 }
 
-/// Words of 16 bits, a part at a time.
+/// Words, a part at a time: the low bytes of each.
 template <class T>
 void write_stored(const Array<T>& values, const StoredType& type,
                   FunctionRef<void(std::string_view)> take) {
-    std::array<std::uint16_t, 4096> words;
-    for (std::size_t begin = 0; begin < values.size(); begin += words.size()) {
-        const std::size_t count = std::min(words.size(), values.size() - begin);
-        for (std::size_t i = 0; i < count; ++i)
-            words[i] = static_cast<std::uint16_t>(
-                io::stored(static_cast<double>(values.data()[begin + i]), type).word);
-        take({reinterpret_cast<const char*>(words.data()), count * sizeof words[0]});
+    const std::size_t size = row_of(type.element()).size, part = 4096;
+    std::array<char, part * sizeof(std::int64_t)> bytes;
+    for (std::size_t begin = 0; begin < values.size(); begin += part) {
+        const std::size_t count = std::min(part, values.size() - begin);
+        for (std::size_t i = 0; i < count; ++i) {
+            const std::int64_t word =
+                attn::stored(static_cast<double>(values.data()[begin + i]), type).word;
+            std::memcpy(bytes.data() + i * size, &word, size);
+        }
+        take({bytes.data(), count * size});
     }
 }
 
@@ -108,17 +111,11 @@ std::string meaning_of(const WordType& words) {
     const std::string width = std::to_string(words.width);
     if (!words.stored) return (words.is_float ? "float" : "int") + width;
     const StoredType& type = *words.stored;
-    if (words.is_bits) return "bits of " + text_of(type);
+    if (words.is_bits) return "bits of " + io::text_of(type);
     if (type.kind == NumberType::int8) return "int8, number = word * " + number_text(type.scale);
     return "two's complement of " + width + " bits, number = word * 2^" +
-           std::to_string(-type.fraction);
+           std::to_string(-type.fraction) + modes_text(type, ", ");
 }
-
-constexpr double least_scale = 1e-300, largest_scale = 1e300;
-constexpr int bit_limit = 64, fraction_limit = 1022;
-
-constexpr const char* expected_types =
-    "not a type of stored numbers; expected float16, bfloat16, int8:SCALE or fixed:BITS,FRACTION";
 
 template <class T>
 std::uint64_t count_saturated(const std::string& name, const Array<T>& values,
@@ -130,6 +127,10 @@ std::uint64_t count_saturated(const std::string& name, const Array<T>& values,
             throw SettingError(ErrorKind::input, "store", name, index_text(i, values.shape()),
                                " is NaN, which no integer holds; expected float16 or "
                                "bfloat16, or --emit with other arrays");
+        if (type.wraps && std::isinf(number))
+            throw SettingError(ErrorKind::input, "store", name, index_text(i, values.shape()),
+                               " is infinite, which does not wrap; expected the type without "
+                               "WRAP, or --emit with other arrays");
         if (stored(number, type).saturated) ++count;
     }
     return count;
@@ -177,60 +178,6 @@ char* write_hex(char* at, std::int64_t word, int bits) {
     return end;
 }
 
-StoredWord stored(double number, const StoredType& type) {
-    const auto of_float = [number](std::uint16_t bits, std::uint16_t infinity) {
-        return StoredWord{bits, std::isfinite(number) && (bits & 0x7fff) == infinity};
-    };
-    const auto of_integer = [](const Quantised& made) {
-        return StoredWord{made.integer, made.saturated};
-    };
-    switch (type.kind) {
-        case NumberType::float16: return of_float(half_of_double(number), 0x7c00);
-        case NumberType::bfloat16: return of_float(bfloat16_of_double(number), 0x7f80);
-        case NumberType::int8: return of_integer(int8_of_double(number, type.scale));
-        default: return of_integer(fixed_of_double(number, type.bits, type.fraction));
-    }
-}
-
-std::string parse_stored_type(std::string_view text, StoredType& type) {
-    const std::size_t colon = std::min(text.find(':'), text.size());
-    const auto* const named = find_row(
-        stored_types, &std::pair<NumberType, std::string_view>::second, text.substr(0, colon));
-    if (named == nullptr) return expected_types;
-    StoredType made;
-    made.kind = named->first;
-    const std::string_view rest = text.substr(std::min(colon + 1, text.size()));
-    if (!made.is_integer()) {
-        if (colon != text.size()) return expected_types;
-    } else if (made.kind == NumberType::int8) {
-        const std::optional<double> scale = number_of_text<double>(rest);
-        if (!scale || !(*scale >= least_scale && *scale <= largest_scale))
-            return "not a scale; expected a number from 1e-300 to 1e300, as in int8:0.05";
-        made.scale = *scale;
-    } else {
-        const std::size_t comma = std::min(rest.find(','), rest.size());
-        const std::optional<int> bits = number_of_text<int>(rest.substr(0, comma));
-        const std::optional<int> fraction =
-            number_of_text<int>(rest.substr(std::min(comma + 1, rest.size())));
-        if (!bits || !fraction || *bits < 1 || *bits > bit_limit || *fraction < -fraction_limit ||
-            *fraction > fraction_limit)
-            return "not fixed point; expected 1 to 64 bits, and -1022 to 1022 of them after the "
-                   "point, as in fixed:16,8";
-        made.bits = *bits;
-        made.fraction = *fraction;
-    }
-    type = made;
-    return {};
-}
-
-std::string text_of(const StoredType& type) {
-    std::string text(row_of(type.kind).name);
-    if (type.kind == NumberType::int8) text += ":" + number_text(type.scale);
-    if (type.kind == NumberType::fixed)
-        text += ":" + std::to_string(type.bits) + "," + std::to_string(type.fraction);
-    return text;
-}
-
 StoredArrays stored_arrays(const std::vector<NamedArray>& arrays, const StoredType& type) {
     StoredArrays made{type, {}, {}};
     for (const NamedArray& array : arrays) {
@@ -252,8 +199,9 @@ std::string saturation_text(const StoredArrays& arrays, std::size_t index) {
                        std::to_string(arrays.sizes[index]) + " numbers ";
     if (!type.is_integer())
         return concat(text, "beyond ", row_of(type.kind).largest_text, " are infinite");
-    return text + "saturated at " + std::to_string(quantised(-HUGE_VAL, type.width()).integer) +
-           " or " + std::to_string(quantised(HUGE_VAL, type.width()).integer);
+    return concat(text, type.wraps ? "wrapped around beyond " : "saturated at ",
+                  quantised(-HUGE_VAL, type.width()).integer, " or ",
+                  quantised(HUGE_VAL, type.width()).integer);
 }
 
 bool is_real(const NamedArray& array) {

@@ -22,35 +22,7 @@ namespace attn::io {
 
 struct Report;
 
-// The types that --store rounds numbers to, and the words of bits that files then hold.
-
-/// float16, bfloat16; int8 with the value of 1; fixed point of `bits`, of which `fraction` follow
-/// the point. Only the members of its kind count.
-struct StoredType {
-    NumberType kind = NumberType::float16;
-    double scale = 1;
-    int bits = 0, fraction = 0;
-
-    bool is_integer() const { return !is_float(kind); }
-    /// The bits of a word.
-    int width() const {
-        return kind == NumberType::fixed ? bits : 8 * static_cast<int>(row_of(kind).size);
-    }
-};
-
-/// A number in the type, rounded to nearest, ties to even.
-struct StoredWord {
-    std::int64_t word;  ///< an integer, or the bits of a floating-point number
-    bool saturated;     ///< beyond the type's largest number
-};
-StoredWord stored(double number, const StoredType& type);
-
-/// The type named by "float16", "bfloat16", "int8:0.05" or "fixed:16,8". Returns what is wrong and
-/// what was expected, or nothing.
-std::string parse_stored_type(std::string_view text, StoredType& type);
-
-/// The text that parse_stored_type takes.
-std::string text_of(const StoredType& type);
+// Numbers in another type, which --store names, and the words of bits that files then hold.
 
 /// A report's arrays of real numbers in another type. Arrays of integers stay as they are.
 struct StoredArrays {
@@ -60,10 +32,10 @@ struct StoredArrays {
 };
 
 /// Counts the saturated numbers of the arrays, which must not be streams. Errors: kind input, of
-/// the setting `store`, for NaN in a type of integers.
+/// the setting `store`, for NaN in a type of integers, and for infinities in one that wraps.
 StoredArrays stored_arrays(const std::vector<NamedArray>& arrays, const StoredType& type);
 
-/// What became of saturated numbers: "3 of 144 numbers saturated at -128 or 127".
+/// What became of numbers beyond the range: "3 of 144 numbers saturated at -128 or 127".
 std::string saturation_text(const StoredArrays& arrays, std::size_t index);
 
 /// Whether the array's numbers are real.
@@ -86,6 +58,9 @@ std::string about(const Report& report, std::size_t index);
 
 /// Writes the low `bits` bits in hexadecimal digits, as many as they need, and returns the end.
 char* write_hex(char* at, std::int64_t word, int bits);
+std::string hex_text(std::int64_t word, int bits);
+/// Without zeros before the address, as in "@1f".
+std::string address_text(std::uint64_t address);
 
 // The bytes of a result's arrays in the binary formats, little-endian and row-major, and files of
 // arrays: npz and safetensors. Those of many results have no metadata.

@@ -1,5 +1,6 @@
 // A result's array as CSV or TSV: one line per row of the last axis, after its label.
 #include <algorithm>
+#include <cmath>
 
 #include "core/base/error.hpp"
 #include "io/file/source.hpp"
@@ -32,16 +33,34 @@ bool may_be_header(const Array<T>& rows, std::span<const std::string> labels) {
     return counts || (!labels.empty() && names_labels(labels[0]));
 }
 
+/// Whether a line must come before the rows, of which these are the first: they may be taken for a
+/// header, or if there is no label, their first column for one that counts them all.
+template <class T>
+bool needs_line_before(const Array<T>& rows, std::span<const std::string> labels,
+                       std::size_t count) {
+    const std::size_t columns = rows.shape().back(), found = rows.size() / columns;
+    const auto whole = [](T value) { return std::trunc(static_cast<double>(value)); };
+    bool counts = labels.empty() && count > 1 && (rows.data()[0] == 0 || rows.data()[0] == 1);
+    for (std::size_t row = 0; counts && row < found; ++row)
+        counts = whole(rows.data()[row * columns]) == whole(rows.data()[0]) + double(row);
+    const auto is_decimal = [&](T value) { return whole(value) != static_cast<double>(value); };
+    return may_be_header(rows, labels) ||
+           (counts && (found < count || std::ranges::any_of(rows, is_decimal)));
+}
+
 /// Computes the stream's first rows, and buffers them for later reads.
 template <class T>
-bool may_be_header(RowStream<T>& stream, std::span<const std::string> labels) {
+bool needs_line_before(RowStream<T>& stream, std::span<const std::string> labels,
+                       std::size_t count) {
     Array<T> rows = stream.next();
-    const bool may_be = may_be_header(rows, labels);
+    const bool may_be = needs_line_before(rows, labels, count);
     stream.next = [rows = std::move(rows), next = std::move(stream.next)]() mutable {
         return rows.size() != 0 ? std::exchange(rows, Array<T>::from_shape({0, 0})) : next();
     };
     return may_be;
 }
+
+}  // namespace
 
 void refuse_zeros(std::span<const std::string> labels) {
     for (const std::string& label : labels)
@@ -51,13 +70,15 @@ void refuse_zeros(std::span<const std::string> labels) {
                         "' holds U+0000, which text may not; expected another label or format");
 }
 
+std::string quoted_field(const std::string& text) {
+    return '"' + replaced(text, {{'"', "\"\""}}) + '"';
+}
+
+namespace {
+
 /// A label as the text of a field. A field ends with its line, so line breaks are escaped.
 std::string text_of(const std::string& label) {
     return replaced(label, {{'\n', "\\x0a"}, {'\r', "\\x0d"}});
-}
-
-std::string quoted_field(const std::string& text) {
-    return '"' + replaced(text, {{'"', "\"\""}}) + '"';
 }
 
 /// Whether read_csv also takes it for a word without quotes.
@@ -106,7 +127,7 @@ void write_separated(Output& out, const Report& report, const NumberStyle& style
         return is_matrix ? labels_of(report, array, axis) : std::span<const std::string>{};
     };
     const std::span<const std::string> rows = labels_on(0), columns = labels_on(1);
-    const auto looks = [&](auto& values) { return may_be_header(values, rows); };
+    const auto looks = [&](auto& values) { return needs_line_before(values, rows, shape[0]); };
     const bool needs_first_line = is_matrix && (array.stream ? std::visit(looks, *streamed.stream)
                                                              : std::visit(looks, array.values));
     if (!rows.empty()) {

@@ -66,7 +66,7 @@ char* write_integer(char* at, std::int64_t number) {
 
 /// The word of a real number.
 std::int64_t word_of(double number, const WordType& words) {
-    if (words.stored) return stored(number, *words.stored).word;
+    if (words.stored) return attn::stored(number, *words.stored).word;
     if (words.width == 32) return std::bit_cast<std::int32_t>(static_cast<float>(number));
     return std::bit_cast<std::int64_t>(number);
 }
@@ -154,13 +154,17 @@ RowFormat row_format_of_words(const WordType& words) {
     return format;
 }
 
-std::string address_text(std::uint64_t address) {
+}  // namespace
+
+std::string hex_text(std::int64_t word, int bits) {
     std::array<char, 16> digits;
-    const int bits = std::max(1, static_cast<int>(std::bit_width(address)));
-    return {digits.data(), write_hex(digits.data(), static_cast<std::int64_t>(address), bits)};
+    return {digits.data(), write_hex(digits.data(), word, bits)};
 }
 
-}  // namespace
+std::string address_text(std::uint64_t address) {
+    return hex_text(static_cast<std::int64_t>(address),
+                    std::max(1, static_cast<int>(std::bit_width(address))));
+}
 
 void write_c(Output& out, const Report& report, const NumberStyle&) {
     const std::string file = report.file.empty() ? "result.h" : report.file;

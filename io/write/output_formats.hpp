@@ -3,7 +3,9 @@
 #pragma once
 
 #include <initializer_list>
+#include <memory>
 
+#include "io/file/output_folder.hpp"
 #include "io/write/report.hpp"
 
 namespace attn::io {
@@ -27,6 +29,11 @@ void write_csv(Output& out, const Report& report, const NumberStyle& style);
 /// The same with tabs.
 void write_tsv(Output& out, const Report& report, const NumberStyle& style);
 
+/// Every array, with a header and a line for each element: the array's name if there are several,
+/// the layer of a model, the index on each axis, the labels there are (`query_token`), the value.
+/// Labels are quoted as in RFC 4180; NaN and infinities are NaN, inf and -inf. Accepts streams.
+void write_csv_long(Output& out, const Report& report, const NumberStyle& style);
+
 /// The report's first array, without metadata. Accepts streams.
 void write_npy(Output& out, const Report& report, const NumberStyle& style);
 
@@ -43,19 +50,33 @@ void write_c(Output& out, const Report& report, const NumberStyle& style);
 /// of the setting `emit`, for arrays of different widths.
 void write_memh(Output& out, const Report& report, const NumberStyle& style);
 
+/// The manifest of a folder: the head as JSON, and the files of the arrays.
+void write_manifest(Output& out, const Report& report, const NumberStyle& style);
+
+/// That folder, with an npy file for each array: all is written, and `commit` gives it its name.
+/// Errors: kind io.
+std::unique_ptr<OutputFolder> write_folder(const std::string& path, Report report);
+
 using Writer = void (*)(Output&, const Report&, const NumberStyle&);
 
 /// Writes the arrays of many results (array_bytes.hpp).
 using ArchiveWriter = void (*)(Output&, std::span<ArchiveEntry>);
 
-/// Which types of --store a format holds, each with those before it.
-enum class Stores { none, float16, half_types, all };
+/// Which types of --store a format holds.
+namespace stores {
+inline constexpr unsigned none = 0, float16 = 1, bfloat16 = 2, integers = 4;
+}
+constexpr unsigned flag_of(const StoredType& type) {
+    return !is_float(type.kind)                ? stores::integers
+           : type.kind == NumberType::bfloat16 ? stores::bfloat16
+                                               : stores::float16;
+}
 
 struct OutputFormat {
     std::string_view name;
     std::array<std::string_view, 3> suffixes{};  ///< errors show the first
     Writer write = nullptr;                      ///< null: nothing is written
-    Stores stores = Stores::none;
+    unsigned stores = stores::none;
     ArchiveWriter write_archive = nullptr;  ///< null: a file holds one result
     bool one_array = false;                 ///< it holds one array
     bool binary = false;                    ///< bytes that a terminal must not show
@@ -65,7 +86,15 @@ struct OutputFormat {
     bool breaks_lines = false;              ///< may be written with one line per row
     bool has_head = false;                  ///< it holds a result's head
     bool holds_weights = false;             ///< arrays that a model can be read from
+    bool is_folder = false;                 ///< of files; `write` writes its manifest
     bool marks_masked = false;              ///< masked cells have a mark instead of a number
+    bool lists_elements = false;  ///< a line for each element, with its indices and labels
+    bool of_batch = false;        ///< may be what a batch writes
+
+    /// Whether --out-dir writes it: arrays of many results in a file, or one result without a head.
+    constexpr bool packs() const {
+        return write_archive != nullptr || (stores != stores::none && !has_head);
+    }
 };
 
 constexpr OutputFormat with(OutputFormat format,
@@ -74,30 +103,36 @@ constexpr OutputFormat with(OutputFormat format,
     return format;
 }
 
-inline constexpr std::array<OutputFormat, 12> output_formats = [] {
+inline constexpr std::array<OutputFormat, 14> output_formats = [] {
     using F = OutputFormat;
-    return std::array<F, 12>{{
-        with({"json", {".json"}, write_json}, {&F::streams, &F::decimals, &F::json,
-                                               &F::breaks_lines, &F::has_head, &F::holds_weights}),
+    constexpr unsigned all = stores::float16 | stores::bfloat16 | stores::integers;
+    return std::array<F, 14>{{
+        with({"json", {".json"}, write_json},
+             {&F::streams, &F::decimals, &F::json, &F::breaks_lines, &F::has_head,
+              &F::holds_weights, &F::of_batch}),
         // The same document, always on one line.
         with({"ndjson", {".ndjson", ".jsonl"}, write_json},
-             {&F::streams, &F::decimals, &F::json, &F::has_head}),
+             {&F::streams, &F::decimals, &F::json, &F::has_head, &F::of_batch}),
         with({"csv", {".csv"}, write_csv}, {&F::one_array, &F::streams, &F::decimals}),
         with({"tsv", {".tsv"}, write_tsv}, {&F::one_array, &F::streams, &F::decimals}),
-        with({"npy", {".npy"}, write_npy, Stores::float16},
+        with({"csv-long", {".long.csv"}, write_csv_long},
+             {&F::streams, &F::decimals, &F::lists_elements, &F::of_batch}),
+        with({"npy", {".npy"}, write_npy, stores::float16 | stores::integers},
              {&F::one_array, &F::binary, &F::streams}),
-        with({"npz", {".npz"}, write_npz, Stores::float16, write_npz_archive},
+        with({"npz", {".npz"}, write_npz, stores::float16, write_npz_archive},
              {&F::binary, &F::streams, &F::has_head, &F::holds_weights}),
         with({"safetensors",
               {".safetensors"},
               write_safetensors,
-              Stores::half_types,
+              stores::float16 | stores::bfloat16,
               write_safetensors_archive},
              {&F::binary, &F::streams, &F::has_head, &F::holds_weights}),
         with({"torch", {".torch"}, write_torch}, {&F::decimals}),
         with({"table", {".table"}, write_table}, {&F::decimals, &F::marks_masked}),
-        with({"c", {".h"}, write_c, Stores::all}, {&F::streams}),
-        with({"memh", {".memh", ".mem"}, write_memh, Stores::all}, {&F::streams}),
+        with({"c", {".h"}, write_c, all}, {&F::streams}),
+        with({"memh", {".memh", ".mem"}, write_memh, all}, {&F::streams}),
+        with({"folder", {"/"}, write_manifest, stores::float16 | stores::integers},
+             {&F::binary, &F::streams, &F::has_head, &F::is_folder}),
         with({"none"}, {&F::streams}),
     }};
 }();

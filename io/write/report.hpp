@@ -58,6 +58,9 @@ struct Report {
     std::optional<StoredArrays> stored = {};  ///< how real numbers are stored; empty: as they are
     std::string command;                      ///< that asked for the result, for comments
     std::string file;  ///< the name of the file, without folders; empty: standard output
+    /// Of a batch in csv-long: the first columns of every line, as record and id, with their
+    /// fields.
+    std::vector<std::pair<std::string, std::string>> record = {};
 };
 
 /// Labels of the `length` entries of an axis of this name: for inputs and queries those of the

@@ -16,7 +16,7 @@ public:
     RowWriter(Output& out, const RowFormat& format, ThreadPool* workers, std::size_t piece_size,
               std::vector<std::size_t> shape)
         : out_(out), format_(format), workers_(workers), piece_size_(piece_size),
-          shape_(std::move(shape)) {}
+          shape_(std::move(shape)), columns_(format.are_elements ? 1 : shape_.back()) {}
 
     /// The next rows of the array, up to the limit of numbers. While the text of one round is
     /// written, that of the next is made.
@@ -25,7 +25,7 @@ public:
         const std::size_t at_once = workers_ == nullptr ? 1 : 2 * workers_->threads();
         const std::size_t size =
             std::clamp<std::size_t>(numbers_in_pieces / (2 * at_once), 1, piece_size_);
-        const Cut cut{rows, shape_.back(), size};
+        const Cut cut{rows, columns_, size};
         for (std::size_t first = 0; first < cut.pieces(); first += at_once) {
             const std::size_t count = std::min(at_once, cut.pieces() - first);
             made_.resize(std::max(made_.size(), count));
@@ -47,7 +47,7 @@ public:
     void write_few_rows(const T* values, std::size_t rows) {
         thread_local TextBuffer text;
         text.clear();
-        append_piece(text, values, {rows, shape_.back(), rows * shape_.back()}, 0);
+        append_piece(text, values, {rows, columns_, rows * columns_}, 0);
         out_ << text.text();
     }
 
@@ -101,7 +101,7 @@ private:
             }
             text.end_at(at);
         }
-        if (last == shape_.back()) format_.close(text, shape_, row);
+        if (last == columns_) format_.close(text, shape_, row);
     }
 
     template <class T>
@@ -116,13 +116,14 @@ private:
             return format_.integer(at, value);
         }
         char* const end = write_number(at, value, format_.decimals);
-        return format_.marks_reals && std::is_floating_point_v<T> ? mark_real(at, end) : end;
+        const bool is_marked = format_.marks_reals || (format_.are_elements && !format_.decimals);
+        return is_marked && std::is_floating_point_v<T> ? mark_real(at, end) : end;
     }
 
     /// "-0" would lose its sign as an integer, and some readers refuse integers of more than 64
     /// bits.
-    static char* mark_real(char* at, char* end) {
-        constexpr std::size_t always_fit = 18;  // digits, of 64 bits
+    char* mark_real(char* at, char* end) const {
+        const std::size_t always_fit = format_.are_elements ? 0 : 18;  // digits, of 64 bits
         const std::string_view text(at, static_cast<std::size_t>(end - at));
         const bool is_long =
             text.size() > always_fit && text.find_first_of(".e") == std::string_view::npos;
@@ -142,6 +143,7 @@ private:
     ThreadPool* workers_;
     std::size_t piece_size_;
     std::vector<std::size_t> shape_;
+    std::size_t columns_;                   // of a row
     std::size_t written_ = 0;               // rows
     std::vector<TextBuffer> made_, ready_;  // of this round and of the one before
     std::size_t ready_count_ = 0;
@@ -179,7 +181,7 @@ void write_rows(Output& out, const NamedArray& array, const RowFormat& format, T
     RowWriter writer(out, format, workers, piece_size, shape_of(array));
     constexpr std::size_t few = 1024;  // numbers
     for_each_piece(array, [&](const auto& values) {
-        const std::size_t rows = values.size() / values.shape().back();
+        const std::size_t rows = values.size() / (format.are_elements ? 1 : values.shape().back());
         if (!array.stream && values.size() <= std::min(few, piece_size))
             writer.write_few_rows(values.data(), rows);
         else

@@ -30,6 +30,9 @@ struct RowFormat {
     std::function<char*(char* at, std::int64_t number)> integer = {};
     /// ".0" after real numbers that readers of the format would take for integers and change.
     bool marks_reals = false;
+    /// Every number is a row of its own, and all real ones without decimals have a point: readers
+    /// guess the type of a column from its first lines.
+    bool are_elements = false;
 };
 
 /// Numbers in one worker's piece of text, and in all pieces in memory.
@@ -41,6 +44,12 @@ inline constexpr std::size_t default_row_piece = std::size_t{1} << 15,
 /// memory holds the text of at most numbers_in_pieces numbers for any shape.
 void write_rows(Output& out, const NamedArray& array, const RowFormat& format, ThreadPool* workers,
                 std::size_t piece_size = default_row_piece);
+
+/// In quotes, as RFC 4180 has them.
+std::string quoted_field(const std::string& text);
+
+/// Errors: kind input for a label with U+0000.
+void refuse_zeros(std::span<const std::string> labels);
 
 /// The shape of the array or of the stream.
 std::vector<std::size_t> shape_of(const NamedArray& array);

@@ -45,6 +45,7 @@ TEST_CASE("bare: every format with a head loses the head and keeps each array's 
         CAPTURE(request.dump());
         write_text("r.json", request.dump());
         for (const io::OutputFormat& format : io::output_formats) {
+            if (format.is_folder) continue;
             const std::string name(format.name), suffix(format.suffixes[0]);
             CAPTURE(name);
             const Words as{"--format", name, "-o", "bare" + suffix, "--bare"};
@@ -65,6 +66,7 @@ TEST_CASE("bare: every format with a head loses the head and keeps each array's 
                 for (const char* key : {"schema", "mode", "config", "shapes", "layout", "tokens"})
                     REQUIRE(whole.erase(key) == 1);
                 whole.erase("asked");
+                whole.erase("rng_consumed");
                 CHECK(Json::parse(text) == whole);
             }
             // Text without a config does not show that its numbers are float32.

@@ -183,6 +183,28 @@ TEST_CASE("check: the report has a line for each set of conventions, and what wa
     CHECK(reports >= 6);
 }
 
+TEST_CASE("check: the search finds other draws of the parameters, by themselves and together") {
+    for (const std::string mode : {"self", "multihead"})
+        for (const auto& [flags, found] :
+             {std::pair("--seed 123", "seed --seed 123"),
+              {"--init xavier_uniform", "init --init xavier_uniform"},
+              {"--draw-order key,query,value", "exchanged --draw-order key,query,value"},
+              {"--qkv-bias", "qkv_bias --qkv-bias"},
+              {"--qkv-joined --qkv-bias", "qkv_joined --qkv-joined, qkv_bias --qkv-bias"},
+              {"--seed 1337 --draw-order value,key,query",
+               "seed --seed 1337, draw_order --draw-order value,key,query"},
+              {"--seed 42 --init rand --qkv-bias",
+               "seed --seed 42, init --init rand, qkv_bias --qkv-bias"},
+              {"--seed 5", ""}})
+            for (const std::string input : {"--example journey", "--randn 2,5,3"}) {
+                const Words question = words_in(mode + " " + input),
+                            theirs_asked = question + words_in(flags);
+                CAPTURE(theirs_asked);
+                const json theirs = answer(theirs_asked);
+                CHECK(best_match(searched(question, only(theirs, "context_vectors"))) == found);
+            }
+}
+
 TEST_CASE("check: no mask at all is named before masks that hide nothing") {
     for (const std::string left : {"0", "1", "2", "3"})
         for (const std::string right : {"-1", "0", "1"})

@@ -14,7 +14,7 @@ std::vector<json> arrays_in(const std::string& answers) {
         json arrays = json::parse(line, nullptr, false);
         if (!arrays.is_object()) arrays = line;
         for (const char* key : {"schema", "id", "mode", "config", "asked", "shapes", "layout",
-                                "tokens", "context_tokens"})
+                                "tokens", "rng_consumed", "context_tokens"})
             if (arrays.is_object()) arrays.erase(key);
         lines.push_back(arrays);
     }
@@ -65,7 +65,7 @@ TEST_CASE("cli: the examples of every help page run") {
             ++examples;
         }
     }
-    CHECK(examples >= 18);
+    CHECK(examples >= 17);
 }
 
 }  // namespace

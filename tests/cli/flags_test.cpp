@@ -30,7 +30,7 @@ Args parsed(const Words& words) {
 /// A flag's own words are a value that its type takes, and another.
 std::pair<std::string, std::string> two_values(const Option& option) {
     if (const auto names = names_of(option.field); !names.empty()) {
-        return {std::string(names.front()), std::string(names.back())};
+        return {std::string(names.front()), std::string(names[names.size() > 1])};
     }
     const auto number = [&](int more) {
         return std::to_string(static_cast<long>(std::max(option.limits.lowest, 0.0)) + more);

@@ -108,5 +108,32 @@ TEST_CASE("drawn input: torch.rand, torch.randn and the weights after them, of e
     CHECK(count == 172);
 }
 
+TEST_CASE(
+    "draws: initialisers, orders, operands and NumPy's, and rng_consumed goes on after them") {
+    write_text("four.json", "[[1,2,3,4],[5,6,7,8],[0,1,0,1]]");
+    write_text("three.json", "[[1,2,3],[5,6,7]]");
+    const json golden = load_data("golden/draws.json");
+    for (const json& one : golden["cases"]) {
+        CAPTURE(one.dump());
+        const std::string dtype = one["dtype"];
+        const Words words = one["words"].get<Words>();
+        std::string names;
+        for (const auto& item : one["hashes"].items())
+            names += (names.empty() ? "" : ",") + item.key();
+        const json result = answer(words + Words{"--emit", names});
+        for (const auto& item : one["hashes"].items()) {
+            CAPTURE(item.key());
+            CHECK(hash_of(result[item.key()], dtype) == item.value());
+        }
+        const bool is_numpy = std::ranges::find(words, "numpy") != words.end();
+        const json next =
+            answer({"self", "--rand", "4,1", "--init", "none", "--emit", "inputs", "--dtype",
+                    "float32", "--rng", is_numpy ? "numpy" : "torch", "--seed",
+                    result["config"]["seed"].dump(), "--rng-skip", result["rng_consumed"].dump()});
+        CHECK(hash_of(next["inputs"], "float32") == one["next"]);
+    }
+    CHECK(golden["cases"].size() == 89);
+}
+
 }  // namespace
 }  // namespace golden_test

@@ -29,6 +29,7 @@ const std::vector<Layout> layouts{
     {"model.layers.1.self_attn.", "o_proj", {"W_pack"}, Joins::parts},
     {"transformer.encoder.layers.1.self_attention.", "dense", {"query_key_value"}, Joins::parts},
     {"blocks.1.attn.", "proj", {"qkv"}, Joins::parts, "weight", "bias"},
+    {"encoder.sentence_encoder.layers.1.self_attn.", "out_proj", {"q_proj", "k_proj", "v_proj"}},
     {"trf_blocks.1.att.", "proj", {"qkv"}, Joins::parts, "scale", "shift"},
     {"trf_blocks.1.att.", "out_proj", {"W_query", "W_key", "W_value"}, Joins::no, "scale", "shift"},
     {"model.layers.1.self_attn.",

@@ -11,7 +11,7 @@ TEST_CASE("mistakes: each gets one line that names the fix, and no output") {
     std::filesystem::create_directory(folder);
     std::filesystem::create_directory_symlink(data_path(""), folder + "data");
     write_text(folder + "x.pt", "PK\003\004");
-    write_text(folder + "pytorch_model.bin", "PK\003\004");
+    write_text(folder + "weights.bin", "PK\003\004");
     write_text(folder + "model.gguf", "GGUF");
     write_text(folder + "picture.png", "PNG");
     write_text(folder + "m.json", "[[1,2,3],[4,5,6]]");

@@ -128,6 +128,45 @@ TEST_CASE("models: without its config a layer with flags of another family is ri
     CHECK_GE(refused, 20);
 }
 
+TEST_CASE("models: fairseq's RoBERTa without a config.json is the library's") {
+    json c = model_case("roberta");
+    c["config"]["layer_norm_eps"] = 1e-5;
+    c["tensors"].erase("roberta.embeddings.token_type_embeddings.weight");
+    write_model(c, "model");
+    const Words asked{"--token-ids", ids_of(c), "--dtype", "float64"};
+    const json expected = result_of(Words{"model", "model"} + asked);
+    std::filesystem::create_directories(scratch_folder() + "/layout");
+    for (const std::string prefix : {"model.encoder.", "decoder."})
+        for (const std::string norm : {"emb_layer_norm", "layernorm_embedding"}) {
+            std::vector<StoredTensor> tensors = tensors_of(c);
+            for (StoredTensor& tensor : tensors)
+                tensor.name =
+                    renamed(tensor.name, {{"roberta.", prefix + "sentence_encoder."},
+                                          {"embeddings.LayerNorm", norm},
+                                          {"embeddings.word_embeddings", "embed_tokens"},
+                                          {"embeddings.position_embeddings", "embed_positions"},
+                                          {"encoder.layer.", "layers."},
+                                          {"sentence_layers.", "sentence_encoder.layers."},
+                                          {"attention.self.query", "self_attn.q_proj"},
+                                          {"attention.self.key", "self_attn.k_proj"},
+                                          {"attention.self.value", "self_attn.v_proj"},
+                                          {"attention.output.dense", "self_attn.out_proj"},
+                                          {"attention.output.LayerNorm", "self_attn_layer_norm"},
+                                          {"intermediate.dense", "fc1"},
+                                          {"output.dense", "fc2"},
+                                          {"output.LayerNorm", "final_layer_norm"}});
+            write_text("layout/fairseq.safetensors", safetensors_of(tensors));
+            const Words named{"--family", "roberta", "--model-config", "none"};
+            for (const std::string& part : {std::string(), ":" + prefix}) {
+                const Words model{"model", "layout/fairseq.safetensors" + part};
+                const json found = result_of(model + named + Words{"--heads", "4"} + asked);
+                for (const char* array : {"last_hidden_state", "attention_weights"})
+                    CHECK_LE(difference_of(found[array], expected[array]), 1e-12);
+                check_error(model + named + asked, "", 2, "--heads: missing");
+            }
+        }
+}
+
 TEST_CASE("models: nanoGPT and Meta's Llama without a config.json are the same models") {
     const auto asked = [](const json& c, const Words& words) {
         return words + Words{"--token-ids", ids_of(c),

@@ -12,7 +12,7 @@ using namespace attn;
 struct Judged {
     Judged(const Settings& settings, Operands given, const PlanOptions& options = {})
         : operands(std::move(given)), plan(test::plan_of(settings, operands, options)),
-          problem(exact_question(plan, operands, pool)), judge(problem, std::nullopt, pool) {}
+          problem(exact_question(plan, operands, pool)), judge(problem, {}, pool) {}
 
     Operands operands;
     Plan plan;

@@ -141,6 +141,21 @@ TEST_CASE("low precision: fixed point of every width is exact arithmetic, rounde
         wrong += made.integer == expected && made.saturated == (expected != rounded) ? 0 : 1;
     }
     CHECK(wrong == 0);
+    // Towards minus infinity, to nearest with ties up, and without the upper bits: all of few bits.
+    for (const auto rounding : {FixedRounding::half_up, FixedRounding::down})
+        for (int bits = 1; bits <= 6; ++bits)
+            for (int quarters = -300; quarters <= 300; ++quarters) {
+                const int above = rounding == FixedRounding::half_up ? quarters + 2 : quarters;
+                const int whole = (above - ((above % 4) + 4) % 4) / 4, range = 1 << bits;
+                const int upper = ((whole + range / 2) % range + range) % range - range / 2;
+                for (const int fraction : {-3, 0, 5, 1000}) {
+                    const double x = std::ldexp(quarters, -2 - fraction);
+                    CHECK(fixed_whole(x, fraction, rounding) == whole);
+                    CHECK(wrapped_fixed(x, bits, fraction, rounding) == upper);
+                }
+            }
+    CHECK(fixed_whole(-0x1p-1074, -1022, FixedRounding::down) == -1);
+    CHECK(wrapped_fixed(0x1p1023 + 0x1p1000, 64, -1000, FixedRounding::down) == (1 << 23) + 1);
     CHECK(fixed_of_double(infinity, 64, 1022).integer == std::numeric_limits<std::int64_t>::max());
     CHECK(fixed_of_double(-infinity, 1, -1022).integer == -1);
     CHECK(fixed_of_double(std::numeric_limits<double>::max(), 16, 1022).saturated);

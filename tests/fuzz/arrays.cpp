@@ -88,8 +88,12 @@ Read read_both(std::string_view bytes, const Question& question, std::string_vie
     for (std::size_t at = 0; (at = file.error.find(path, at)) != std::string::npos;)
         file.error.replace(at, path.size(), "<stdin>");
     const PipedInput input(bytes);
-    require_same(file, read_of(question, [&] { return io::open_input_file("-", &format); }),
-                 "a pipe");
+    Read pipe = read_of(question, [&] { return io::open_input_file("-", &format); });
+    // A command that converts a file has a name for what has none.
+    constexpr std::string_view unnamed = "'FILE.pt";
+    for (std::size_t at = 0; (at = pipe.error.find(unnamed, at)) != std::string::npos;)
+        pipe.error.replace(at, unnamed.size(), "'<stdin>");
+    require_same(file, pipe, "a pipe");
     return file;
 }
 
@@ -302,6 +306,33 @@ void read_gguf(std::string_view bytes) {
     read_arrays(bytes, "gguf", io::open_gguf, [](auto) { return test::DecodedFile(); });
     error_of([&] {
         read_stored(io::gguf_model(io::open_gguf(io::Bytes::of("gguf", bytes))).tensors, {});
+    });
+}
+
+void read_torch(std::string_view bytes) {
+    read_arrays(bytes, "pt", io::open_torch, [](auto) { return test::DecodedFile(); });
+}
+
+void read_tensor_proto(std::string_view bytes) {
+    read_arrays(bytes, "pb", io::open_tensor_proto, [](auto) { return test::DecodedFile(); });
+}
+
+void read_c(std::string_view bytes) {
+    read_both(bytes, Question(bytes), "c");
+}
+
+void read_memh_words(std::string_view bytes) {
+    const auto numbers = io::split_raw_path("x.hex:bfloat16:2x3")->numbers;
+    error_of([&] {
+        read_stored({"hex", {raw_array(test::make_source("hex", bytes), numbers)}}, {});
+    });
+}
+
+void read_printed(std::string_view bytes) {
+    error_of([&] {
+        const io::Source source = test::make_source("text", bytes);
+        if (io::is_printed_array(source.text))
+            read_document(io::json_of_printed_array(source)->text);
     });
 }
 

@@ -124,6 +124,32 @@ Texts gguf_seeds() {
     return seeds;
 }
 
+Texts tensor_proto_seeds() {
+    const std::string head = "\x08\x02\x08\x03\x10\x01";
+    return {head + "\x42\x01x\x4a\x18" + std::string(24, '?'),
+            head + "\x22\x18" + std::string(24, '@'), "\x0a\x01\x02\x10\x0a\x2a\x03\x80\x78\x01"};
+}
+
+Texts c_seeds() {
+    return {"#define N 2\nstatic const float x[N][2] = {{1.5f, -0x1p3}, {INFINITY, .5}}; /* a */",
+            "int8_t x[] = {0x7f, -010, 1L}, y[1]; // b\nchar z[] = \"]={\";"};
+}
+
+Texts memh_seeds() {
+    return {"// words\n@0 3f80 0x4000\n@2 /* a */ c0_00 0 1 2\n"};
+}
+
+Texts printed_seeds() {
+    return {"Parameter containing:\ntensor([[1., -inf]], requires_grad=True)",
+            "tf.Tensor(\n[[1 2]\n [3 4]], shape=(2, 2), dtype=int32)",
+            "Tensor(shape=[1, 2], stop_gradient=True,\n [[1., 2.]])",
+            "[[1., 2.]]\nTensor[[1, 2], f32]",
+            "ggml_debug: x = (f32) = {2, 1, 1, 1}\n[[[1, 2],],]\nsum = 3\n",
+            "1e-03 *\nColumns 1 to 1 1\n\nColumns 2 to 2-2\n[ CPUFloatType{1,2} ]",
+            "(1,.,.) = \n 1  2\n(2,.,.) = \n 3 4\n[ CPULongType{2,1,2} ]",
+            "1\u00d72\u00d72 Array{Float64, 3}:\n[:, :, 1] =\n 1.0  NaN\n[:, :, 2] =\n 1  2"};
+}
+
 /// Codes and scales in safetensors.
 Texts quantised_seeds() {
     Texts seeds = safetensors_seeds();
@@ -221,6 +247,18 @@ Texts gguf_words() {
     return words;
 }
 
+Texts torch_seeds() {
+    constexpr std::array<std::string_view, 1> suffixes{".pt"};
+    return files_with(suffixes, 2 * longest_seed);
+}
+
+Texts torch_words() {
+    return binary_words() + test::lines_of(
+                                "ctorch._utils\n_rebuild_tensor_v2\n_rebuild_parameter\n"
+                                "ctorch\nFloatStorage\nLongStorage\nstorage\ndata.pkl\n"
+                                "(t\n]\n}\n)R\ns.\nu.\nh\1\nq\1\nK\2\n\x8a\x08\nJ\xff\xff\xff\xff");
+}
+
 Texts csv_words() {
     return {"# shape: ", "sep=", "\"\"", "nan", "-inf", "0,1,2\n", "\r\n", ";", "\t"};
 }
@@ -296,7 +334,7 @@ Texts no_words() {
     return {};
 }
 
-const std::array<Target, 21> targets{{
+const std::array<Target, 26> targets{{
     {"json", read_json, json_seeds, json_words, 8192},
     {"ndjson", read_ndjson, ndjson_seeds, json_words, 8192},
     {"csv", read_csv, csv_seeds, csv_words, 8192},
@@ -304,6 +342,11 @@ const std::array<Target, 21> targets{{
     {"npz", read_npz, [] { return files({".npz"}); }, binary_words, 8192},
     {"safetensors", read_safetensors, safetensors_seeds, binary_words, 8192},
     {"gguf", read_gguf, gguf_seeds, gguf_words, 8192},
+    {"torch", read_torch, torch_seeds, torch_words, 8192},
+    {"pb", read_tensor_proto, tensor_proto_seeds, no_words, 4096},
+    {"c", read_c, c_seeds, no_words, 4096},
+    {"memh", read_memh_words, memh_seeds, no_words, 4096},
+    {"printed", read_printed, printed_seeds, no_words, 4096},
     {"quantised", read_quantised, quantised_seeds, binary_words, 4096},
     {"zip", read_zip, [] { return files({".npz"}); }, binary_words, 8192},
     {"decimal", read_decimal, numbers, no_words, 64},

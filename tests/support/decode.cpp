@@ -266,6 +266,19 @@ Decoded decode_separated(std::string_view file, char separator) {
     return array;
 }
 
+Decoded decode_long(std::string_view file) {
+    const Decoded lines = decode_separated(file, ',');
+    const std::size_t columns = lines.shape[1];
+    Decoded array;
+    array.shape.resize(columns - 1);
+    for (std::size_t at = columns; at < lines.words.size(); at += columns) {
+        for (std::size_t axis = 0; axis + 1 < columns; ++axis)
+            array.shape[axis] = std::stoul(lines.words[at + axis]) + 1;
+        array.words.push_back(lines.words[at + columns - 1]);
+    }
+    return array;
+}
+
 Decoded decode_c(std::string_view file) {
     const std::size_t begin = file.find("static const "), open = file.find(" = {", begin);
     if (open == std::string_view::npos) broken("c: no array");

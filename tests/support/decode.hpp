@@ -26,6 +26,7 @@ Decoded decode_npy(std::string_view file);
 DecodedFile decode_npz(std::string_view file);          ///< stored entries, as attn writes them
 DecodedFile decode_safetensors(std::string_view file);  ///< its metadata under "__metadata__"
 Decoded decode_separated(std::string_view file, char separator);  ///< with attn's shape comment
+Decoded decode_long(std::string_view file);  ///< csv-long, of one array without labels
 
 /// The first array of a header of C, and the words of $readmemh, without comments and addresses.
 Decoded decode_c(std::string_view file);

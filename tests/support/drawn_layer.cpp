@@ -223,7 +223,7 @@ DrawnLayer drawn_layer(std::uint32_t seed, Lengths lengths) {
             o["context"] = draw.array({size.batch, size.kv_len, d_in}, width);
         if (draw.one_in(3)) o.norm = draw_norm(draw, d_in, draw.one_in(2));
         if (s.mode == Mode::cross) o.norm.reset();
-        s.init = draw.among({Init::linear, Init::rand, Init::xavier});
+        s.init = draw.among({Init::linear, Init::rand, Init::xavier, Init::kaiming_normal});
         s.qkv_bias = draw.one_in(2);
         if (s.mode == Mode::multihead && draw.one_in(4)) {
             s.style = Style::wrapper;

@@ -105,6 +105,7 @@ json field_schema(const cli::Option& option) {
         case no_value: return {{"type", "boolean"}};
         case choice: return {{"enum", cli::names_of(option.field)}};
         case operand: {
+            if (std::strcmp(option.key, "text_file") == 0) return path;
             json inside{{"$ref", array_ref}};
             if (std::strcmp(option.key, "weights") == 0)
                 inside = {{"type", "object"}, {"additionalProperties", {{"$ref", array_ref}}}};

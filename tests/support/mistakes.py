@@ -109,8 +109,8 @@ def prepare(program, folder):
     files = {"x.csv": (ROOT / "data/journey.csv").read_text(), "h.csv": (ROOT / "data/models/hidden.csv").read_text(),
              "m.json": "[[1,2,3],[4,5,6]]", "words.csv": "a,b\nc,d\n", "empty.json": "[]", "b.ndjson": records,
              "c.ndjson": '{"token_ids":[1,2,3]}\n', "request.json": '{"inputs":[[1,2],[3,4]],"d_out":2}'}
-    for name in ("x.pt", "pytorch_model.bin", "model.gguf", "picture.png", *"123456"):
-        files[name] = {"x.pt": "PK\3\4", "pytorch_model.bin": "PK\3\4", "model.gguf": "GGUF"}.get(name, "PNG"[len(name) < 2:])
+    for name in ("x.pt", "weights.bin", "model.gguf", "picture.png", *"123456"):
+        files[name] = {"x.pt": "PK\3\4", "weights.bin": "PK\3\4", "model.gguf": "GGUF"}.get(name, "PNG"[len(name) < 2:])
     (folder / "dangling").symlink_to("nowhere")
     for name, content in {**FILES, **files}.items():
         (folder / name).write_bytes(content if isinstance(content, bytes) else content.encode())

@@ -1,0 +1,136 @@
+// Whether other draws reproduce another program's arrays: a seed, an initialiser or an order that
+// was forgotten, or biases, which shift the draws after them.
+#include "cli/check/check.hpp"
+#include "cli/question/operands.hpp"
+#include "cli/request/field.hpp"
+#include "core/check/comparison.hpp"
+#include "core/layer/layer.hpp"
+
+namespace attn::cli {
+namespace {
+
+/// A setting by its key, and values that are often meant.
+struct DrawRow {
+    ConventionRow setting;
+    std::array<std::string_view, 10> values;
+};
+constexpr DrawRow draw_rows[] = {
+    {{"seed", "", nullptr}, {"0", "1", "42", "123", "789", "1337"}},
+    {{"init", "", nullptr},
+     {"linear", "rand", "randn", "mha", "xavier_uniform", "xavier_normal", "kaiming_uniform",
+      "kaiming_normal", "normal,0,0.02", "trunc_normal,0,0.02"}},
+    {{"draw_order", "", nullptr},
+     {"query,key,value", "query,value,key", "key,query,value", "key,value,query", "value,query,key",
+      "value,key,query", "out,query,key,value"}},
+    {{"qkv_joined", "", nullptr}, {"true", "false"}},
+    {{"qkv_bias", "", nullptr}, {"true", "false"}},
+    {{"out_bias", "", nullptr}, {"true", "false"}},
+};
+
+/// All candidates together are limited to this many products of numbers, about two seconds; one
+/// costs at least this many.
+constexpr double product_limit = 3e8, fixed_cost = 20000;
+constexpr std::size_t max_changes = 3;
+
+struct OtherDraws {
+    Change change;
+    const Option* option;
+    nlohmann::json value;
+};
+
+std::string shown(const Option& option, const Request& request) {
+    std::string text;
+    append_value(text, option, request);
+    std::erase_if(text, [](char c) { return c == '"' || c == '[' || c == ']'; });
+    return text.empty() ? "the default" : text;
+}
+
+std::vector<OtherDraws> draws_besides(const Request& asked) {
+    std::vector<OtherDraws> others;
+    for (const DrawRow& row : draw_rows)
+        for (const std::string_view value : row.values) {
+            const Option& option = *find_option(row.setting.name);
+            const std::string text(value), no = value == "false" ? "--no-" : "--";
+            OtherDraws other{
+                {&row.setting, shown(option, asked), text,
+                 is_boolean(option) ? no + flag_name(option) : flag_of(option) + " " + text},
+                &option,
+                value_of(option, text)};
+            if (!text.empty() && (option.modes & in(asked.settings.mode)) != 0 &&
+                other.change.asked != text)
+                others.push_back(std::move(other));
+        }
+    return others;
+}
+
+}  // namespace
+
+std::vector<Match> search_draws(const Request& asked, const Problem& problem,
+                                const Operands& operands, const std::vector<TheirArray>& arrays,
+                                ThreadPool& pool) {
+    const bool draws = problem.plan.draws_parameters() || !asked.settings.drawn_shape().empty();
+    // Wide bounds hold the numbers of many draws.
+    const bool is_narrow = std::ranges::all_of(
+        arrays, [](const TheirArray& array) { return array.type <= NumberType::float32; });
+    if (!draws || !is_narrow) return {};
+    const std::vector<OtherDraws> others = draws_besides(asked);
+
+    const auto match_of = [&](const std::vector<std::size_t>& changes,
+                              std::uint64_t more_seed) -> std::optional<Match> {
+        Request request = asked;
+        Match match;
+        for (const std::size_t i : changes) {
+            match.changes.push_back(others[i].change);
+            if (!store(request, *others[i].option, others[i].value).empty()) return {};
+        }
+        request.settings.seed.bits += more_seed;
+        try {
+            const Plan plan = make_plan(request.settings, problem.plan.operands);
+            Operands drawn = operands;
+            if (draws_inputs(request)) draw_inputs(request, drawn);
+            ThreadPool alone(1);
+            const Problem other = exact_question(plan, drawn, alone);
+            const Comparison comparison(other, arrays, alone);
+            if (!comparison.is_right()) return {};
+            Reproduction all(comparison, other.asked);
+            for (std::size_t array = 0; array < arrays.size(); ++array)
+                for (std::size_t row = 0; row < comparison.rows(array); ++row)
+                    match.ulp =
+                        std::max(match.ulp, all.compare(comparison.row_at(array, row), false).ulp);
+            return match;
+        } catch (const SettingError&) {  // the question cannot have these draws
+            return {};
+        }
+    };
+
+    std::vector<std::vector<std::size_t>> all{{}};
+    double left = product_limit;
+    for (std::size_t size = 1; size <= max_changes; ++size) {
+        std::vector<std::vector<std::size_t>> longer;
+        for (const std::vector<std::size_t>& one : all)
+            for (std::size_t i = one.empty() ? 0 : one.back() + 1; i < others.size(); ++i) {
+                if (!one.empty() && others[one.back()].option == others[i].option) continue;
+                longer.push_back(one);
+                longer.back().push_back(i);
+            }
+        all = std::move(longer);
+        left -= static_cast<double>(all.size()) * (flops_of(problem.plan) / 2 + fixed_cost);
+        if (left < 0) return {};
+        std::vector<std::optional<Match>> found(all.size());
+        pool.run(all.size(), [&](std::size_t i, std::size_t) { found[i] = match_of(all[i], 0); });
+        // Few digits may be those of many seeds, as of weights that are nearly equal.
+        const auto is_chance = [&](const std::vector<std::size_t>& changes) {
+            constexpr std::uint64_t others_tried = 32;
+            for (std::uint64_t more = 1; more <= others_tried; ++more)
+                if (match_of(changes, more)) return true;
+            return false;
+        };
+        std::vector<Match> matches;
+        for (std::size_t i = 0; i < all.size(); ++i)
+            if (found[i] && !is_chance(all[i])) matches.push_back(*std::move(found[i]));
+        if (!matches.empty()) return matches;
+    }
+    return {};
+}
+
+}  // namespace attn::cli

@@ -1,0 +1,85 @@
+#include "core/base/stored_type.hpp"
+
+#include <algorithm>
+
+namespace attn {
+namespace {
+
+constexpr double no_number = std::numeric_limits<double>::quiet_NaN();
+
+/// The word of a number before those beyond the range are brought into it.
+double unbounded_word(double number, const StoredType& type) {
+    return type.kind == NumberType::fixed ? fixed_whole(number, type.fraction, type.rounding)
+                                          : quotient_to_nearest(number, type.scale);
+}
+
+}  // namespace
+
+NumberType StoredType::element() const {
+    if (kind != NumberType::fixed) return kind;
+    return bits <= 8    ? NumberType::int8
+           : bits <= 16 ? NumberType::int16
+           : bits <= 32 ? NumberType::int32
+                        : NumberType::int64;
+}
+
+StoredWord stored(double number, const StoredType& type) {
+    const auto of_float = [number](std::uint16_t bits, std::uint16_t infinity) {
+        return StoredWord{bits, std::isfinite(number) && (bits & 0x7fff) == infinity};
+    };
+    if (type.kind == NumberType::float16) return of_float(half_of_double(number), 0x7c00);
+    if (type.kind == NumberType::bfloat16) return of_float(bfloat16_of_double(number), 0x7f80);
+    const Quantised saturated = quantised(unbounded_word(number, type), type.width());
+    if (!type.wraps) return {saturated.integer, saturated.saturated};
+    return {wrapped_fixed(number, type.bits, type.fraction, type.rounding), saturated.saturated};
+}
+
+double stored_number(double number, const StoredType& type) {
+    if (!type.is_integer()) return row_of(type.kind).round(number);
+    if (std::isnan(number) || (type.wraps && std::isinf(number))) return no_number;
+    return static_cast<double>(stored(number, type).word) * type.step();
+}
+
+/// From the word of the least number to that of the largest; of words that wrap, the last is not
+/// brought into the range. Of floating-point types these are the numbers themselves.
+RightWords::Range RightWords::range(double truth, double bound) const {
+    const bool is_exact = bound == 0 || !std::isfinite(truth);
+    const double least = is_exact ? truth : truth - bound, most = is_exact ? truth : truth + bound;
+    if (!type_.is_integer()) {
+        const NumberTypeRow& row = row_of(type_.kind);
+        return {row.round(least), row.round(most)};
+    }
+    const double first = unbounded_word(least, type_), last = unbounded_word(most, type_);
+    if (!type_.wraps) {
+        const double limit = std::ldexp(1.0, type_.width() - 1);
+        return {std::clamp(first, -limit, limit - 1), std::clamp(last, -limit, limit - 1)};
+    }
+    if (!std::isfinite(least) || !std::isfinite(most)) return {0, std::ldexp(1.0, type_.bits)};
+    const double in_range = static_cast<double>(stored(least, type_).word);
+    return {in_range, in_range + (last - first)};
+}
+
+bool RightWords::hold(double theirs, double truth, double bound) const {
+    if (std::isnan(truth) || std::isnan(theirs)) return std::isnan(truth) && std::isnan(theirs);
+    const auto [first, last] = range(truth, bound);
+    if (!type_.is_integer())
+        return (theirs >= first && theirs <= last) ||
+               units_between(theirs, theirs < first ? first : last) <= units_;
+    const double word = theirs / type_.step(), nearest = std::nearbyint(word);
+    // Numbers may be words times a scale, rounded to float32.
+    const double number = nearest * type_.step();
+    const bool is_word = number == theirs || rounded_to_float32(number) == theirs;
+    const double above = (is_word ? nearest : word) - (first - units_);
+    if (!type_.wraps) return above >= 0 && above <= last - first + 2 * units_;
+    const double words = std::ldexp(1.0, type_.bits), rest = std::fmod(above, words);
+    return (rest < 0 ? rest + words : rest) <= last - first + 2 * units_;
+}
+
+double RightWords::units_between(double a, double b) const {
+    if (type_.is_integer()) return std::nearbyint(std::abs(a - b) / type_.step());
+    const std::uint64_t units = ulps_between(a, b, type_.kind);
+    return units == std::numeric_limits<std::uint64_t>::max() ? HUGE_VAL
+                                                              : static_cast<double>(units);
+}
+
+}  // namespace attn

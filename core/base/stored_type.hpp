@@ -1,0 +1,60 @@
+// The types that numbers are rounded to for files, and their words of bits.
+#pragma once
+
+#include "core/base/low_precision.hpp"
+#include "core/base/number_type.hpp"
+
+namespace attn {
+
+/// float16, bfloat16; int8 with the value of 1; fixed point of `bits`, of which `fraction` follow
+/// the point. Only the members of its kind count.
+struct StoredType {
+    NumberType kind = NumberType::float16;
+    double scale = 1;
+    int bits = 0, fraction = 0;
+    FixedRounding rounding = FixedRounding::nearest;
+    bool wraps = false;  ///< beyond the range the upper bits are cut off; else it saturates
+
+    bool is_integer() const { return !is_float(kind); }
+    /// The bits of a word.
+    int width() const {
+        return kind == NumberType::fixed ? bits : 8 * static_cast<int>(row_of(kind).size);
+    }
+    /// The type of the elements that hold a word.
+    NumberType element() const;
+    /// The value of the word 1 of integers.
+    double step() const { return kind == NumberType::fixed ? std::ldexp(1.0, -fraction) : scale; }
+    friend bool operator==(const StoredType&, const StoredType&) = default;
+};
+
+/// A number in the type. It is not NaN if that is of integers, and finite if it wraps.
+struct StoredWord {
+    std::int64_t word;  ///< an integer, or the bits of a floating-point number
+    bool saturated;     ///< beyond the type's range
+};
+StoredWord stored(double number, const StoredType& type);
+
+/// The value of its word; NaN if it has none. Any floating-point type may be `kind`.
+double stored_number(double number, const StoredType& type);
+
+/// Which words are right where a number is known up to a bound: those of all numbers within it, and
+/// so many units in the last place more.
+class RightWords {
+public:
+    RightWords(const StoredType& type, double units) : type_(type), units_(units) {}
+
+    bool hold(double theirs, double truth, double bound) const;
+    /// How far two numbers of the type are apart.
+    double units_between(double a, double b) const;
+
+private:
+    struct Range {
+        double first, last;
+    };
+    Range range(double truth, double bound) const;
+
+    StoredType type_;
+    double units_;
+};
+
+}  // namespace attn

@@ -1,0 +1,112 @@
+#include "core/layer/random_stream.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+namespace attn {
+namespace {
+
+using Kind = Distribution::Kind;
+
+template <class T>
+void fill_normal(TorchGenerator& generator, std::span<T> out, double mean, double std) {
+    NormalStream<T> normals(generator, out.size(), mean, std);
+    normals.read(0, out);
+    generator = normals.generator();
+}
+
+template <class T>
+void fill_normal(NumpyGenerator& generator, std::span<T> out, double mean, double std) {
+    for (T& value : out) value = static_cast<T>(mean + std * generator.normal());
+}
+
+template <class Generator, class T>
+void fill_uniform(Generator& generator, std::span<T> out, double low, double high) {
+    for (T& value : out) value = generator.template uniform<T>(low, high);
+}
+
+/// torch.nn.init.trunc_normal_ of PyTorch 2.13: normals that are all drawn again while some are
+/// outside; or, if a third or less would be inside, uniform numbers that are drawn again while some
+/// are refused.
+template <class Generator, class T>
+void fill_trunc_normal(Generator& generator, std::span<T> out, double mean, double std) {
+    constexpr double low = -trunc_normal_end, high = trunc_normal_end;
+    const auto below = [&](double x) {
+        return (1.0 + std::erf((x - mean) / std / std::sqrt(2.0))) / 2.0;
+    };
+    const bool draws_normals = below(high) - below(low) > 0.3;
+    std::vector<T> candidates(out.size());
+    std::vector<char> is_pending(out.size(), 1);
+    while (std::ranges::find(is_pending, 1) != is_pending.end()) {
+        if (draws_normals)
+            fill_normal<T>(generator, candidates, mean, std);
+        else
+            fill_uniform<Generator, T>(generator, candidates, low, high);
+        for (std::size_t i = 0; i < out.size(); ++i) {
+            const T chance = draws_normals ? T{0} : std::log(generator.template uniform01<T>());
+            if (is_pending[i] == 0) continue;
+            out[i] = candidates[i];
+            const T x = (out[i] - static_cast<T>(mean)) / static_cast<T>(std);
+            is_pending[i] =
+                draws_normals ? out[i] < low || out[i] > high : chance > x * x * T{-0.5};
+        }
+    }
+}
+
+}  // namespace
+
+RandomStream::RandomStream(const Settings& settings)
+    : generator_(TorchGenerator(settings.seed.bits)) {
+    if (settings.rng == Rng::numpy)
+        generator_ = NumpyGenerator(static_cast<std::uint32_t>(settings.seed.bits));
+    std::visit([&](auto& generator) { generator.skip(settings.rng_skip); }, generator_);
+}
+
+std::uint64_t RandomStream::position() const {
+    return std::visit([](const auto& generator) { return generator.engine().position(); },
+                      generator_);
+}
+
+template <class T>
+void RandomStream::draw(const Distribution& of, std::span<T> out) {
+    std::visit(
+        [&](auto& generator) {
+            switch (of.kind) {
+                case Kind::zeros: std::ranges::fill(out, T{0}); break;
+                case Kind::uniform01:
+                    for (T& value : out) value = generator.template uniform01<T>();
+                    break;
+                case Kind::uniform: fill_uniform(generator, out, of.a, of.b); break;
+                case Kind::normal: fill_normal(generator, out, of.a, of.b); break;
+                case Kind::trunc_normal: fill_trunc_normal(generator, out, of.a, of.b); break;
+            }
+        },
+        generator_);
+}
+
+template <class T>
+void RandomStream::skip(const Distribution& of, std::uint64_t count) {
+    const bool is_uniform = of.kind == Kind::uniform01 || of.kind == Kind::uniform;
+    if (auto* const torch = std::get_if<TorchGenerator>(&generator_);
+        torch != nullptr && is_uniform) {
+        torch->skip(count * TorchGenerator::draws_per_uniform<T>);
+    } else if (torch != nullptr && of.kind == Kind::normal &&
+               count >= NormalStream<T>::block_size) {
+        torch->skip(NormalStream<T>::draws(count));
+    } else if (of.kind != Kind::zeros) {  // how many depends on the numbers
+        constexpr std::uint64_t many = 1024;
+        std::vector<T> drawn(of.kind == Kind::trunc_normal ? count : std::min(count, many));
+        for (; count != 0; count -= drawn.size()) {
+            drawn.resize(std::min<std::uint64_t>(count, drawn.size()));
+            draw<T>(of, drawn);
+        }
+    }
+}
+
+template void RandomStream::draw(const Distribution&, std::span<float>);
+template void RandomStream::draw(const Distribution&, std::span<double>);
+template void RandomStream::skip<float>(const Distribution&, std::uint64_t);
+template void RandomStream::skip<double>(const Distribution&, std::uint64_t);
+
+}  // namespace attn

@@ -1,0 +1,42 @@
+// The stream that the inputs and the parameters of a question are drawn from, one after the other.
+#pragma once
+
+#include <span>
+#include <variant>
+
+#include "core/base/numpy_random.hpp"
+#include "core/base/torch_random.hpp"
+#include "core/plan/settings.hpp"
+
+namespace attn {
+
+/// What the numbers of one tensor are drawn from.
+struct Distribution {
+    enum class Kind { uniform01, uniform, normal, trunc_normal, zeros } kind;
+    double a = 0, b = 0;  ///< the ends, or the mean and the standard deviation
+};
+
+/// The stream of the settings' seed, after the draws that they skip.
+class RandomStream {
+public:
+    explicit RandomStream(const Settings& settings);
+
+    /// The next tensor.
+    template <class T>
+    void draw(const Distribution& of, std::span<T> out);
+
+    /// Passes over the next tensor, of so many numbers in T.
+    template <class T>
+    void skip(const Distribution& of, std::uint64_t count);
+
+    /// 32-bit draws since the seed.
+    std::uint64_t position() const;
+
+    /// PyTorch's generator, of a stream that is PyTorch's.
+    const TorchGenerator& torch() const { return std::get<TorchGenerator>(generator_); }
+
+private:
+    std::variant<TorchGenerator, NumpyGenerator> generator_;
+};
+
+}  // namespace attn

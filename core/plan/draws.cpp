@@ -1,0 +1,85 @@
+// Checks of what is drawn: the numbers of initialisers, the order, and what each generator can
+// draw.
+#include <set>
+
+#include "core/plan/resolve.hpp"
+
+namespace attn {
+namespace {
+
+void check_numbers(const Settings& s) {
+    const auto at = [&](std::size_t i) { return s.init_numbers[i]; };
+    for (const double number : s.init_numbers)
+        if (overflows(number, s.dtype)) refuse("init", overflow_text(s.dtype));
+    if (s.init_numbers.empty()) return;
+    if ((s.init == Init::xavier_uniform || s.init == Init::xavier_normal) && at(0) < 0)
+        refuse("init", "a gain below 0; expected at least 0");
+    if (s.init == Init::uniform && (at(0) > at(1) || overflows(at(1) - at(0), s.dtype)))
+        refuse("init",
+               "not an interval of --dtype; expected uniform,A,B with A of at most B, and B - A in "
+               "its range");
+    if (s.init == Init::normal && at(1) < 0)
+        refuse("init", "a standard deviation below 0; expected at least 0");
+    // With others torch.nn.init may draw for hours.
+    if (s.init == Init::trunc_normal && !(std::abs(at(0)) <= trunc_normal_end && at(1) > 0))
+        refuse("init",
+               "expected a mean from -2 to 2, between which trunc_normal_ cuts, and a "
+               "standard deviation above 0");
+}
+
+void check_order(const Settings& s) {
+    std::set<std::string_view> names;
+    for (const std::string& name : s.draw_order)
+        if (!names.insert(name).second) refuse("draw_order", name, " twice; expected it once");
+    const bool has_out = names.erase("out") != 0;
+    if (!s.draw_order.empty() && names != std::set<std::string_view>{"key", "query", "value"})
+        refuse("draw_order",
+               "not an order of the parameters; expected a list of query, key and value, and of "
+               "out if it is drawn, as in key,query,value");
+    if (has_out && !*s.out_proj)
+        refuse("draw_order", "there is no output projection; expected no out");
+    const bool is_within = has_out && s.draw_order.front() != "out" && s.draw_order.back() != "out";
+    if (s.qkv_joined && is_within)
+        refuse("draw_order",
+               "--qkv-joined draws query, key and value at once; expected out "
+               "before or after them");
+    if (s.init != Init::mha) return;
+    for (const auto& [key, is_given] :
+         {std::pair("draw_order", !s.draw_order.empty()), {"qkv_joined", s.qkv_joined}})
+        if (is_given)
+            refuse(key,
+                   "--init mha draws the output projection first, then the others joined; "
+                   "expected no such flag");
+}
+
+void check_numpy(const Settings& s, bool draws_parameters) {
+    if (s.rng != Rng::numpy) return;
+    if (s.seed.negative || s.seed.bits > 0xffffffffu)
+        refuse("seed",
+               "np.random.seed takes 0 to 4294967295; expected one of them, or --rng torch");
+    if (draws_parameters && !row_of(s.init).of_numpy)
+        refuse("init", row_of(s.init).name,
+               " is of PyTorch, not of NumPy; expected --init rand, randn, uniform,A,B or "
+               "normal,MEAN,STD, or --rng torch");
+    if (s.dropout != 0 && !s.dropout_seed)
+        refuse("dropout",
+               "PyTorch's dropout cannot continue NumPy's stream; expected --dropout-seed N, or "
+               "--rng torch");
+}
+
+}  // namespace
+
+void check_draws(const Plan& plan) {
+    const Settings& s = plan.config;
+    if (plan.draws_parameters()) {
+        check_numbers(s);
+        check_order(s);
+    } else {
+        for (const auto& [key, is_given] :
+             {std::pair("draw_order", !s.draw_order.empty()), {"qkv_joined", s.qkv_joined}})
+            if (is_given) refuse(key, "no parameter is drawn; expected no such flag");
+    }
+    check_numpy(s, plan.draws_parameters());
+}
+
+}  // namespace attn

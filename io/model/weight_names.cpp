@@ -1,0 +1,166 @@
+// Names of tensors that are given, and those that a file's own may be.
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <map>
+
+#include "core/base/error.hpp"
+#include "core/model/attention_part.hpp"
+#include "io/file/source.hpp"
+#include "io/model/find_layer.hpp"
+#include "io/text/text.hpp"
+
+namespace attn::io {
+namespace {
+
+constexpr std::array<std::string_view, 5> parts_of_layer{"query", "key", "value", "out", "qkv"};
+constexpr std::size_t part_out = 3, part_qkv = 4;
+
+template <class... Parts>
+[[noreturn]] void refuse_names(const Parts&... message) {
+    throw SettingError(ErrorKind::usage, "weight_names", message...);
+}
+
+/// The endings of a weight's name and of its bias's.
+constexpr std::pair<std::string_view, std::string_view> endings[]{
+    {".weight", ".bias"}, {"/kernel", "/bias"}, {".kernel", ".bias"}, {"/kernel:0", "/bias:0"}};
+
+/// "a.q" of "a.q.weight", and the ending of the bias, or nothing.
+std::pair<std::string_view, std::string_view> stem_of(std::string_view name) {
+    for (const auto& [weight, bias] : endings)
+        if (name.ends_with(weight)) return {name.substr(0, name.size() - weight.size()), bias};
+    return {name, {}};
+}
+
+/// "a.b." of "a.b.q".
+std::string_view module_of(std::string_view stem) {
+    return stem.substr(0, stem.find_last_of("./") + 1);
+}
+
+/// The part that the last word of a name is, or none: "q_proj" is query, "Wo" out.
+std::optional<std::size_t> part_named(const StoredArray& array) {
+    static constexpr std::string_view words[]{" q qs query queries ", " k ks key keys ",
+                                              " v vs value values ",
+                                              " o out output dense fc proj "};
+    const std::string_view stem = stem_of(array.name).first;
+    std::string word(stem.substr(module_of(stem).size()));
+    for (char& c : word) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+    if (word.find("qkv") != word.npos || word.find("query_key") != word.npos) return part_qkv;
+    if (word.size() == 2 && word[0] == 'w') word.erase(0, 1);
+    for (std::size_t part = 0; part < std::size(words); ++part)
+        for (const std::string_view piece : split_text(word, '_'))
+            if (words[part].find(" " + std::string(piece) + " ") != std::string_view::npos)
+                return part;
+    return {};
+}
+
+using LikelyParts = std::map<std::size_t, const StoredArray*>;
+
+/// The parts that matrices may be, by their names, then in order; a joined one also by its shape.
+/// Empty for fewer than a layer has.
+LikelyParts likely_parts(const std::vector<const StoredArray*>& matrices) {
+    LikelyParts guess;
+    std::vector<const StoredArray*> others;
+    for (const StoredArray* matrix : matrices) {
+        const std::size_t rows = matrix->shape.front(), columns = matrix->shape.back();
+        auto part = part_named(*matrix);
+        if (part.value_or(part_out) == part_out && (rows == 3 * columns || columns == 3 * rows))
+            part = part_qkv;
+        if (!part || !guess.emplace(*part, matrix).second) others.push_back(matrix);
+    }
+    const bool is_joined = guess.contains(part_qkv);
+    if (is_joined) std::erase_if(guess, [](const auto& item) { return item.first < part_out; });
+    auto next = others.begin();
+    for (std::size_t part = is_joined ? part_out : 0; part <= part_out; ++part)
+        if (next != others.end() && guess.emplace(part, *next).second) ++next;
+    const bool has_all = guess.size() - guess.count(part_out) == part_out;
+    return is_joined || has_all ? guess : LikelyParts();
+}
+
+}  // namespace
+
+Family family_of_names(const Family* base, const WeightNames& names) {
+    Family family;
+    family.name = "--weight-names";
+    family.is_plain = family.takes_mask = true;
+    family.layers.resize(1);
+    family.layers.front().is_open = family.layers.front().shows_in_out = true;
+    if (base != nullptr) family = *base;
+    family.of_class = family.is_given = true;
+    family.norm = {};
+    family.embedding = {};
+    family.types.clear();
+    family.layers.resize(1);
+    LayerNames& form = family.layers.front();
+    form.layer = {};
+    form.is_wrapper = form.lacks_bias = false;
+    form.some_biases = true;
+    ProjectionNames qkv;
+    ProjectionNames* const parts[] = {&form.query, &form.key, &form.value, &form.out, &qkv};
+    for (ProjectionNames* part : parts) *part = {};
+    for (const auto& [theirs, ours] : names) {
+        const bool is_bias = ours.ends_with(".bias");
+        const auto part =
+            std::ranges::find(parts_of_layer, is_bias ? ours.substr(0, ours.size() - 5) : ours);
+        if (part == parts_of_layer.end() || theirs.empty())
+            refuse_names(one_line(shortened(theirs + (theirs.empty() ? "" : "=") + ours)),
+                         "; expected THEIRS=OURS with query, key, value, qkv or out as OURS, or "
+                         "a bias, such as query.bias");
+        ProjectionNames& named = *parts[part - parts_of_layer.begin()];
+        (is_bias ? named.bias : named.weight) = theirs;
+        named.needs_bias = named.needs_bias || is_bias;
+    }
+    const bool is_joined = !qkv.weight.empty();
+    for (std::size_t part = 0; part <= part_qkv; ++part) {
+        ProjectionNames& named = *parts[part];
+        const bool is_separate = part < part_out, has_weight = !named.weight.empty();
+        const bool is_needed =
+            part == part_out ? form.head_axis != HeadAxis::none : is_separate && !is_joined;
+        const bool is_twice = is_joined && is_separate && (has_weight || named.needs_bias);
+        if (is_twice || (!has_weight && (named.needs_bias || is_needed)))
+            refuse_names(is_twice ? "qkv and " : "no weight for ", parts_of_layer[part],
+                         "; expected query, key and value, or qkv; and out, if there is one");
+        const auto [stem, bias] = stem_of(named.weight);
+        if (named.bias.empty() && !bias.empty()) named.bias = concat(stem, bias);
+    }
+    if (is_joined) form.query = qkv;
+    form.shows_in_out = form.shows_in_out && is_joined;
+    form.asks_joined = is_joined && form.joined == JoinedHeads::separate;
+    if (!is_joined || form.asks_joined)
+        form.joined = is_joined ? JoinedHeads::parts : JoinedHeads::separate;
+    form.needs_out = !form.out.weight.empty();
+    if (base == nullptr) form.in_out = !form.query.weight.ends_with("weight");
+    return family;
+}
+
+std::string likely_weight_names(const ArrayFile& file, const std::string& prefix) {
+    std::map<std::string_view, std::vector<const StoredArray*>> modules;
+    for (const StoredArray& array : file.arrays)
+        if ((array.shape.size() == 2 || array.shape.size() == 3) &&
+            array.name.starts_with(prefix) &&
+            array.name.find_first_of(",=' \t\n\"") == std::string::npos)
+            modules[module_of(stem_of(array.name).first)].push_back(&array);
+    LikelyParts best;
+    std::ptrdiff_t most = -1;
+    for (const auto& [module, matrices] : modules) {
+        LikelyParts guess = likely_parts(matrices);
+        const std::ptrdiff_t named = std::ranges::count_if(
+            guess, [](const auto& item) { return part_named(*item.second) == item.first; });
+        if (guess.empty() || named <= most) continue;
+        // The output projection may be in a module next to this one.
+        const std::string_view above = module_of(module.substr(0, module.find_last_of("./")));
+        for (const auto& [other, candidates] : modules)
+            if (!above.empty() && other.starts_with(above) &&
+                part_named(*candidates[0]) == part_out)
+                guess.emplace(part_out, candidates[0]);
+        most = named;
+        best = std::move(guess);
+    }
+    std::string words;
+    for (const auto& [part, matrix] : best)
+        words += concat(words.empty() ? "--weight-names " : ",", matrix->name.substr(prefix.size()),
+                        "=", parts_of_layer[part]);
+    return words + (best.contains(part_qkv) ? " with --qkv-layout parts or heads" : "");
+}
+
+}  // namespace attn::io

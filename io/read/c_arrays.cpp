@@ -1,0 +1,281 @@
+// Arrays that other programs wrote as C or C++: "const float x[3][2] = {{0.5f, 1}, ...};". Other
+// text is skipped.
+#include <algorithm>
+#include <cstdlib>
+#include <limits>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "io/read/input_formats.hpp"
+#include "io/text/number_text.hpp"
+
+namespace attn::io {
+namespace {
+
+constexpr bool is_of_word(char c) {
+    return is_letter(c) || is_digit(c) || c == '_';
+}
+
+class CArrays {
+public:
+    explicit CArrays(const Source& source) : source_(source), text_(source.text) {}
+
+    ArrayFile read() {
+        ArrayFile file{source_.name, {}, {}};
+        for (std::string_view name; !is_at_end();) {
+            const char c = text_[at_];
+            if (is_of_word(c)) {
+                name = word();
+                if (name.starts_with("float")) type_ = NumberType::float32;
+                if (name == "double") type_ = NumberType::float64;
+                at_ += name.size();
+            } else if (c == '[' && !name.empty()) {
+                if (auto array = declared(name)) file.arrays.push_back(std::move(*array));
+                name = {};
+            } else {
+                if (c == ';' || c == '{') type_ = NumberType::int64;
+                c == '"' || c == '\'' ? skip_quoted() : void(++at_);
+            }
+        }
+        if (file.arrays.empty())
+            throw Error(ErrorKind::input, source_.name,
+                        "holds no array of numbers; expected one, as in const float x[3][2] = "
+                        "{{0.5, 1}, ...};");
+        return file;
+    }
+
+private:
+    template <class... Parts>
+    [[noreturn]] void fail(const Parts&... expected) const {
+        throw Error(ErrorKind::input, source_.location(at_), "found ",
+                    at_ < text_.size() ? excerpt(text_, at_) : "the end of the file", "; expected ",
+                    expected...);
+    }
+
+    /// After blanks, comments and lines of the preprocessor.
+    bool is_at_end() {
+        for (;;) {
+            at_ = std::min(text_.find_first_not_of(" \t\r\n\f", at_), text_.size());
+            const std::string_view rest = text_.substr(at_);
+            if (rest.starts_with("//")) {
+                at_ = std::min(text_.find('\n', at_), text_.size());
+            } else if (rest.starts_with("/*")) {
+                const std::size_t end = text_.find("*/", at_ + 2);
+                if (end == text_.npos) fail("the end of this comment");
+                at_ = end + 2;
+            } else if (rest.starts_with('#')) {
+                take_directive();
+            } else {
+                return rest.empty();
+            }
+        }
+    }
+
+    /// Remembers the value of "#define N 3".
+    void take_directive() {
+        const std::size_t begin = at_;
+        do at_ = std::min(text_.find('\n', at_ + 1), text_.size());
+        while (at_ < text_.size() && text_[at_ - 1] == '\\');
+        std::string_view line = text_.substr(begin + 1, at_ - begin - 1);
+        std::array<std::string_view, 3> words;
+        for (std::string_view& part : words) {
+            line.remove_prefix(std::min(line.find_first_not_of(" \t("), line.size()));
+            part = line.substr(0, line.find_first_of(" \t\r)"));
+            line.remove_prefix(part.size());
+        }
+        if (words[0] == "define") macros_[words[1]] = words[2];
+    }
+
+    void skip_quoted() {
+        const char quote = text_[at_++];
+        for (; at_ < text_.size() && text_[at_] != quote && text_[at_] != '\n'; ++at_)
+            if (text_[at_] == '\\') ++at_;
+        at_ = std::min(at_ + 1, text_.size());
+    }
+
+    std::string_view word() const {
+        const auto begin = text_.begin() + static_cast<std::ptrdiff_t>(at_);
+        const auto end = std::find_if_not(begin, text_.end(), is_of_word);
+        return text_.substr(at_, static_cast<std::size_t>(end - begin));
+    }
+
+    bool take(char c) {
+        if (is_at_end() || text_[at_] != c) return false;
+        ++at_;
+        return true;
+    }
+
+    /// From the first '[' on; nothing if no numbers initialise it.
+    std::optional<StoredArray> declared(std::string_view name) {
+        const std::size_t begin = at_;
+        StoredArray array;
+        array.name = name;
+        while (take('[')) {
+            array.shape.push_back(take(']') ? 0 : size_in_brackets());
+            if (text_[at_ - 1] != ']' && !take(']')) return {};
+        }
+        // Attributes, as PROGMEM and __attribute__((aligned(16))).
+        while (!is_at_end() && (is_of_word(text_[at_]) || text_[at_] == '(' || text_[at_] == ')'))
+            ++at_;
+        if (!take('=') || !take('{')) return {};
+        if (array.shape.size() > deepest || std::ranges::count(array.shape, unknown) != 0) {
+            at_ = begin;
+            fail("at most ", deepest, " sizes that are numbers, or macros for numbers");
+        }
+        if (!names_.insert(array.name).second)
+            throw Error(ErrorKind::input, source_.location(begin), array.name,
+                        " is defined twice; expected it once");
+        if (!take_list()) return {};
+        array.shape = shape_of(array.shape, begin);
+        // A type of an unknown name may be real.
+        const bool is_real = type_ == NumberType::int64 && !is_whole_;
+        const NumberType type = is_real ? NumberType::float64 : type_;
+        std::string bytes;
+        for (const double value : values_) {
+            if (type == NumberType::float32)
+                append(bytes, static_cast<float>(value));
+            else if (type == NumberType::int64)
+                append(bytes, static_cast<std::int64_t>(value));
+            else
+                append(bytes, value);
+        }
+        array.type = type;
+        array.type_name = row_of(*array.type).name;
+        array.size = bytes.size();
+        array.bytes = Bytes::of(source_.name, bytes);
+        return array;
+    }
+
+    static constexpr std::size_t deepest = 32, unknown = std::numeric_limits<std::size_t>::max();
+
+    template <class T>
+    static void append(std::string& bytes, T value) {
+        bytes.append(reinterpret_cast<const char*>(&value), sizeof value);
+    }
+
+    /// A product of numbers and macros; unknown for any other expression.
+    std::size_t size_in_brackets() {
+        std::size_t product = 1;
+        do {
+            if (is_at_end()) return unknown;
+            std::string_view text = word();
+            at_ += text.size();
+            if (const auto macro = macros_.find(text); macro != macros_.end()) text = macro->second;
+            const auto size =
+                number_of_text<std::size_t>(text.substr(0, text.find_first_of("uUlL")));
+            if (!size || *size == 0 || __builtin_mul_overflow(product, *size, &product))
+                product = unknown;
+        } while (take('*'));
+        return product;
+    }
+
+    /// What follows the first brace: numbers to values_, the lengths of the lists of each depth to
+    /// lengths_. False for anything but numbers, such as strings.
+    bool take_list() {
+        values_.clear();
+        is_whole_ = true;
+        lengths_.clear();
+        std::vector<std::size_t> open{0};  // elements so far of the lists that are not closed
+        std::size_t depth = 0;             // of the lists of numbers; 0: not known yet
+        while (!open.empty()) {
+            if (take('{')) {
+                if (open.size() == deepest || open.size() == depth) fail("a number");
+                open.push_back(0);
+                continue;
+            }
+            if (!take('}')) {
+                if (is_at_end() || (values_.empty() && is_text(text_[at_]))) return false;
+                if (depth == 0) depth = open.size();
+                if (depth != open.size()) fail("'{'");
+                take_constant();
+            } else {
+                lengths_.resize(std::max(lengths_.size(), open.size()));
+                std::size_t& length = lengths_[open.size() - 1];
+                if (length == 0) length = open.back();
+                if (length == 0 || length != open.back()) {
+                    --at_;
+                    fail("lists of one length; C sets missing numbers to 0");
+                }
+                open.pop_back();
+                if (open.empty()) break;
+            }
+            ++open.back();
+            if (!take(',') && (is_at_end() || text_[at_] != '}')) fail("',' or '}'");
+        }
+        return true;
+    }
+
+    static bool is_text(char c) { return c == '"' || c == '\'' || c == '&'; }
+
+    void take_constant() {
+        const std::string_view rest = text_.substr(at_);
+        if (rest[0] == '[' || (rest[0] == '.' && rest.size() > 1 && is_letter(rest[1])))
+            fail("a number; designated initialisers are not read");
+        const std::size_t sign = rest[0] == '-' || rest[0] == '+' ? 1 : 0;
+        const std::string token(rest.substr(0, rest.find_first_of(",} \t\r\n/")));
+        const bool is_hex = token.find_first_of("xX") == sign + 1;
+        const bool is_whole =
+            token.find_first_of(is_hex ? ".pP" : ".eEnN") == token.npos;  // and no INFINITY, NAN
+        ParsedNumber number;
+        if (is_hex) {
+            char* end = nullptr;
+            number.value = std::strtod(token.c_str(), &end);
+            number.length = static_cast<std::size_t>(end - token.c_str());
+        } else {
+            number = parse_loose_number(token);
+            if (type_ == NumberType::float32)
+                number.value = rounded_once(number.value, token.substr(0, number.length), type_);
+        }
+        const std::size_t after =
+            std::min(token.find_first_not_of("fFlLuU", number.length), token.size());
+        const bool is_octal = is_whole && !is_hex && token[sign] == '0' && number.length > sign + 1;
+        if (number.length == 0 || after != token.size() || is_octal)
+            fail(is_octal ? "a number; octal ones are not read" : "a number");
+        if (std::isfinite(number.value) &&
+            (is_whole ? std::abs(number.value) > 0x1p53
+                      : type_ == NumberType::float32 && overflows(number.value, type_)))
+            fail(is_whole ? "an integer up to 2^53" : "a number of float32");
+        is_whole_ &= is_whole;
+        at_ += token.size();
+        values_.push_back(number.value);
+    }
+
+    /// The sizes in brackets, the first of which may be missing, that agree with the braces: with
+    /// fewer of these, the last ones hold several axes.
+    std::vector<std::size_t> shape_of(std::vector<std::size_t> shape, std::size_t at) const {
+        const std::vector<std::size_t> declared = shape;
+        const std::size_t last = lengths_.size() - 1;
+        if (shape[0] == 0) {
+            const auto rest = elements_of({shape.begin() + 1, shape.end()});
+            shape[0] = last != 0 ? lengths_[0] : rest.value_or(0) == 0 ? 0 : lengths_[0] / *rest;
+        }
+        const bool fits = last < shape.size() &&
+                          std::equal(lengths_.begin(), lengths_.end() - 1, shape.begin()) &&
+                          elements_of({shape.begin() + static_cast<std::ptrdiff_t>(last),
+                                       shape.end()}) == lengths_[last];
+        if (!fits)
+            throw Error(ErrorKind::input, source_.location(at), "sizes ", shape_text(declared),
+                        " and braces of ", shape_text(lengths_),
+                        "; expected numbers for sizes, and as many as they take");
+        return shape;
+    }
+
+    const Source& source_;
+    std::string_view text_;
+    std::size_t at_ = 0;
+    NumberType type_ = NumberType::int64;  ///< of the declaration; int64 for unknown words
+    std::map<std::string_view, std::string_view> macros_;
+    std::set<std::string> names_;
+    std::vector<double> values_;
+    bool is_whole_ = true;  ///< all of them, as they are written
+    std::vector<std::size_t> lengths_;
+};
+
+}  // namespace
+
+ArrayFile read_c_arrays(const Source& source) {
+    return CArrays(source).read();
+}
+
+}  // namespace attn::io
