@@ -37,7 +37,7 @@ void check_order(const Settings& s) {
                "not an order of the parameters; expected a list of query, key and value, and of "
                "out if it is drawn, as in key,query,value");
     if (has_out && !*s.out_proj)
-        refuse("draw_order", "there is no output projection; expected no out");
+        refuse("draw_order", "the layer has no output projection; expected an order without out");
     const bool is_within = has_out && s.draw_order.front() != "out" && s.draw_order.back() != "out";
     if (s.qkv_joined && is_within)
         refuse("draw_order",

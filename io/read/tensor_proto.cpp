@@ -83,7 +83,7 @@ public:
         for (std::string_view rest = whole; !rest.empty();) {
             const std::size_t at = size - rest.size();
             if (!take_field(rest, field) || field.id == 0 || field.id > last_field)
-                fail("is no TensorProto of ONNX, at byte ", at,
+                fail("not a TensorProto of ONNX at byte ", at,
                      "; expected one, as onnx.save_tensor writes it");
             take(field, whole);
         }

@@ -33,8 +33,8 @@ bool may_be_header(const Array<T>& rows, std::span<const std::string> labels) {
     return counts || (!labels.empty() && names_labels(labels[0]));
 }
 
-/// Whether a line must come before the rows, of which these are the first: they may be taken for a
-/// header, or if there is no label, their first column for one that counts them all.
+/// Whether a line must come before the rows, of which these are the first: a reader may take them
+/// for a header or, without labels, their first column for an index.
 template <class T>
 bool needs_line_before(const Array<T>& rows, std::span<const std::string> labels,
                        std::size_t count) {

@@ -43,7 +43,7 @@ def make_h(folder):
     for name, content, why in (
             ("few", "float x[2][3] = {1, 2, 3, 4, 5};", "C sets the last number to 0"),
             ("ragged", "float x[2][3] = {{1, 2, 3}, {4, 5}};", "C sets the last number to 0"),
-            ("mixed", "float x[2][3] = {{1, 2, 3}, 4, 5, 6};", "a list beside numbers"),
+            ("mixed", "float x[2][3] = {{1, 2, 3}, 4, 5, 6};", "a list among numbers"),
             ("designated", "float x[2][3] = {[1] = {4, 5, 6}};", "a designated initialiser"),
             ("size_2_64", "float x[4294967296][4294967296] = {1};", "the product is 2^64"),
             ("size_unknown", "float x[N][3] = {{1, 2, 3}};", "a size without a value"),
