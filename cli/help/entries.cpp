@@ -190,8 +190,8 @@ std::string row_of_model(std::string_view header, std::string_view word) {
 }
 
 void add_models(std::vector<HelpEntry>& entries, const std::string& word, std::size_t columns) {
-    const auto add = [&](const std::string& text) {
-        entries.push_back({"model type " + word, text, "model"});
+    const auto add = [&](const std::string& text, const char* kind = "model type ") {
+        entries.push_back({kind + word, text, "model"});
     };
     if (const std::string group = row_of_model("families", word); !group.empty()) {
         const std::string part = row_of_model("part of the layers", word);
@@ -206,11 +206,12 @@ void add_models(std::vector<HelpEntry>& entries, const std::string& word, std::s
         const bool is_type = std::ranges::find(family.types, word) != family.types.end();
         if (!is_type && family.name != word) continue;
         const std::string name(family.name);
-        add(paragraph(
-                (is_type ? "Without a config.json, its tensors are those of" : "Its tensors:") +
-                    std::string(" --family ") + name + ".",
-                columns) +
-            paragraph(meaning_in("model", "`--family`", name), columns));
+        add(paragraph((is_type ? "Without a config.json, its tensors are those of --family "
+                               : "attn multihead --weights FILE --family ") +
+                          name + ".",
+                      columns) +
+                paragraph(meaning_in("model", "`--family`", name), columns),
+            is_type ? "model type " : "family ");
     }
 }
 

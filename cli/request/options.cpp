@@ -89,7 +89,7 @@ constexpr auto emit_help = [] {
 // clang-format off
 constexpr Option table[] = {
     {"input_format", input, all_modes, among<input_format_names, &R::input_format>, {}, "",
-     "format of INPUT", flag_only},
+     "format of INPUT, as attn help formats lists them; auto: by the suffix, else by the first bytes", flag_only},
     {"csv_header", input, all_modes, among<io::guess_names, &R::csv, &io::CsvStyle::header>, {}, "",
      "whether CSV starts with a header line", of_csv},
     {"csv_labels", input, all_modes, among<io::guess_names, &R::csv, &io::CsvStyle::labels>, {}, "",
@@ -116,11 +116,12 @@ constexpr Option table[] = {
     {"uniform", input, all_modes, setting<&S::uniform>, {-most, most, "two numbers, as -4,4", 2, 2}, "A,B",
      "with --rand: numbers from A to B, as uniform_ draws them (default 0,1)"},
     {"corners", input, all_modes, among<corner_names, &R::corners>, {}, "",
-     "with --rand: all 0, 1, the largest or smallest positive number of --dtype, or 1 and -1 in "
-     "turn, in place of the numbers drawn (default: drawn)"},
+     "with --rand: all 0, 1, the largest or smallest positive number of --dtype, or 1 and -1 "
+     "alternating, in place of the numbers drawn (default: drawn)"},
     {"text", input, layers, field_of<&R::text>, {}, "TEXT",
      "embed these words instead of reading INPUT"},
-    {"text_file", input, layers, operand_field, {}, "FILE|-", "the text of --text from a file (default none)", source},
+    {"text_file", input, layers, operand_field, {}, "FILE|-",
+     "read the text from FILE, or from standard input with - (default none)", source},
     {"truncate", input, layers, field_of<&R::truncate>, {1}, "N",
      "keep the first N words of a longer text (default all)"},
     {"vocab_size", input, layers, field_of<&R::vocab_size>, {1}, "N",
@@ -155,8 +156,9 @@ constexpr Option table[] = {
      saved | of_heads},
 
     {"init", weights, layers, init_field, {}, "",
-     "how the parameters are drawn; from xavier on by the functions of torch.nn.init; none: Q = K = V = X, "
-     "unscaled", everywhere | of_draws},
+     "how the parameters are drawn: linear, rand, randn, mha, or as torch.nn.init: xavier_uniform[,GAIN], "
+     "xavier_normal[,GAIN], kaiming_uniform[,A], kaiming_normal[,A], uniform,A,B, normal,MEAN,STD, "
+     "trunc_normal,MEAN,STD; none: Q = K = V = X, unscaled", everywhere | of_draws},
     {"draw_order", weights, layers, setting<&S::draw_order>, order, "key,query,...",
      "order in which the parameters are drawn (default query,key,value,out)", everywhere | of_draws},
     {"qkv_joined", weights, one_input, setting<&S::qkv_joined>, {}, "",
@@ -185,11 +187,11 @@ constexpr Option table[] = {
      "gpt-dev, nanogpt, uvadlc, qkv-proj, transformer-lens, flax, keras (default: detected)",
      everywhere | of_model | whole_model},
     {"weight_names", weights, layers, field_of<&R::weight_names>, names, "THEIRS=OURS,...",
-     "the tensors of the layer, with query, key, value (or qkv) and out, or query.bias and so on, as "
-     "OURS (default: the family's)", everywhere | of_model},
+     "names of the layer's tensors; OURS is query, key, value or qkv, out, or one of these with .bias "
+     "(default: the family's)", everywhere | of_model},
     {"qkv_layout", weights, layers, among<qkv_layout_names, &R::qkv_layout>, {}, "",
-     "one tensor of queries, keys and values has all queries first, or by head its query, key and "
-     "value (default: as its names mean)", everywhere | of_model},
+     "order in a combined QKV tensor: all queries, keys, values, or query, key, value of each head "
+     "(default: the family's)", everywhere | of_model},
     {"layer", weights, layers, field_of<&R::layer>, {0, largest_size}, "N",
      "layer of the model (default 0, or the only one)", everywhere | of_model},
     {"weights_layout", weights, layers, among<weights_layout_names, &R::weights_layout>, {}, "",
