@@ -43,7 +43,7 @@ public:
         check_missing();
         return {{"model_type", type_},
                 {"hidden_size", ids.shape[1]},
-                {"num_hidden_layers", layers("layers.", ".self_attn.q_proj.weight")},
+                {"num_hidden_layers", layers("layers.", ".self_attn.out_proj.weight")},
                 {"num_attention_heads", *settings_.heads},
                 {"intermediate_size", inner.shape[0]},
                 {"vocab_size", ids.shape[0]},

@@ -162,12 +162,12 @@ void OpenModel::open() {
 
 std::vector<NameMatch> OpenModel::stored_layers() const {
     std::vector<NameMatch> found;
-    const std::string query =
-        std::string(row_->layer) + std::string(row_->attention.query) + std::string(".weight");
-    for (const StoredArray& array : files_.tensors->arrays)
-        if (auto layer = match_name(array.name, query);
-            layer && array.name.starts_with(files_.prefix))
-            found.push_back(std::move(*layer));
+    const std::string query = std::string(row_->layer) + std::string(row_->attention.query);
+    for (const char* end : {".weight", "_weight"})  // in_proj_weight
+        for (const StoredArray& array : files_.tensors->arrays)
+            if (auto layer = match_name(array.name, query + end);
+                layer && array.name.starts_with(files_.prefix))
+                found.push_back(std::move(*layer));
     return found;
 }
 

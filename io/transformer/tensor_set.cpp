@@ -105,6 +105,9 @@ const StoredArray* TensorSet::find_array(const std::string& name) const {
     if (const StoredArray* array = file_->find(full)) return array;
     if (full.ends_with("orm.weight")) return file_->find(replaced_end(full, "weight", "gamma"));
     if (full.ends_with("orm.bias")) return file_->find(replaced_end(full, "bias", "beta"));
+    for (const char* end : {".weight", ".bias"})  // nn.MultiheadAttention: in_proj_weight
+        if (full.ends_with(std::string(".in_proj") + end))
+            return file_->find(replaced_end(full, end, std::string("_") + (end + 1)));
     return nullptr;
 }
 

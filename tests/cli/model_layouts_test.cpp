@@ -42,6 +42,28 @@ std::string renamed(std::string name,
     return name;
 }
 
+/// q_proj, k_proj and v_proj as one in_proj_weight, and in_proj_bias.
+void join_projections(std::vector<StoredTensor>& tensors) {
+    std::map<std::string, StoredTensor> joined;
+    for (const char* part : {".q_proj.", ".k_proj.", ".v_proj."})
+        for (const StoredTensor& tensor : tensors)
+            if (tensor.name.find(part) != std::string::npos) {
+                const std::string name = renamed(tensor.name, {{part, ".in_proj_"}});
+                StoredTensor& whole = joined.try_emplace(name, tensor).first->second;
+                if (whole.name != name) {
+                    whole.name = name;
+                    continue;
+                }
+                whole.bytes += tensor.bytes;
+                whole.shape[0] = whole.shape[0].get<int>() + tensor.shape[0].get<int>();
+            }
+    std::erase_if(tensors, [&](const StoredTensor& tensor) {
+        return tensor.name.find("_proj.") != std::string::npos &&
+               tensor.name.find("out_proj") == std::string::npos;
+    });
+    for (const auto& [name, tensor] : joined) tensors.push_back(tensor);
+}
+
 TEST_CASE("models: multihead computes a layer of a family, or names what it does not compute") {
     std::size_t computed = 0;
     std::map<std::string, bool> types;  // whether a layer of one is computed
@@ -155,6 +177,7 @@ TEST_CASE("models: fairseq's RoBERTa without a config.json is the library's") {
                                           {"intermediate.dense", "fc1"},
                                           {"output.dense", "fc2"},
                                           {"output.LayerNorm", "final_layer_norm"}});
+            if (norm == "emb_layer_norm") join_projections(tensors);  // of the same releases
             write_text("layout/fairseq.safetensors", safetensors_of(tensors));
             const Words named{"--family", "roberta", "--model-config", "none"};
             for (const std::string& part : {std::string(), ":" + prefix}) {
