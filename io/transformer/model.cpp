@@ -256,14 +256,15 @@ ModelSpec OpenModel::specify(std::size_t tokens, const ModelInput* input) const 
                       whole_->flag("tie_word_embeddings", true);
     model.head = [this, ties, &row]() -> LinearMap {
         if (row.head.empty()) return {};
-        // The head is outside the prefix of the blocks.
+        // The head is outside the prefix of the blocks, but in the same dictionary of a checkpoint.
         TensorSet whole(files_.tensors);
         whole.set_bias_rules(biases_.get());
+        std::string around = tensors_->prefix();
+        if (around.ends_with(row.prefix)) around.resize(around.size() - row.prefix.size());
         Parameter bias;
-        for (const std::string_view start :
-             {std::string_view(""), std::string_view("language_model."),
-              std::string_view("model.")}) {
-            whole.set_prefix(std::string(start));
+        for (const std::string& start : {std::string(), around, std::string("language_model."),
+                                         std::string("model.")}) {
+            whole.set_prefix(start);
             // The library's own name takes precedence over that in its files.
             for (const std::string_view head : {std::string_view("lm_head"), row.head})
                 if (whole.has(std::string(head) + ".weight"))

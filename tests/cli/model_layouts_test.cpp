@@ -190,6 +190,33 @@ TEST_CASE("models: fairseq's RoBERTa without a config.json is the library's") {
         }
 }
 
+TEST_CASE("models: a head is found in the dictionary that has the blocks") {
+    std::size_t found = 0;
+    for (json c : model_cases()) {
+        if (!c["tensors"].contains("lm_head.weight") || c["config"].contains("text_config"))
+            continue;
+        const Words asked{"model", "nested", "--token-ids", ids_of(c), "--emit", "logits"};
+        json logits;
+        for (const char* prefix : {"", "state_dict.", "module."}) {
+            json nested = c;
+            nested["tensors"].clear();
+            for (const auto& [name, row] : c["tensors"].items())
+                nested["tensors"][prefix + name] = row;
+            write_model(nested, "nested");
+            std::vector<StoredTensor> tensors = tensors_of(c);  // drawn by their names
+            for (StoredTensor& tensor : tensors) tensor.name = prefix + tensor.name;
+            write_text("nested/model.safetensors", safetensors_of(tensors));
+            const auto run = run_attn(asked);
+            if (run.code != 0) break;  // a model that is given more than ids
+            if (logits.is_null()) logits = json::parse(run.out)["logits"];
+            CAPTURE(c["name"].dump());
+            CHECK(json::parse(run.out)["logits"] == logits);
+            ++found;
+        }
+    }
+    CHECK_GE(found, 30);
+}
+
 TEST_CASE("models: nanoGPT and Meta's Llama without a config.json are the same models") {
     const auto asked = [](const json& c, const Words& words) {
         return words + Words{"--token-ids", ids_of(c),
