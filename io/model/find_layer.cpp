@@ -8,6 +8,7 @@
 
 #include "core/base/error.hpp"
 #include "core/model/attention_part.hpp"
+#include "io/file/source.hpp"
 #include "io/text/number_text.hpp"
 #include "io/text/text.hpp"
 
@@ -113,11 +114,18 @@ template <class... Parts>
     throw Error(ErrorKind::input, file.name, message...);
 }
 
+/// ", or its own by --weight-names ...", if the file may have a layer.
+std::string or_its_own(const ArrayFile& file, const std::string& prefix) {
+    const std::string names = likely_weight_names(file, prefix);
+    return names.empty() ? "" : ", or its own by " + names;
+}
+
 void check_present(const ArrayFile& file, const ModelLayer& layer) {
     for (const std::string& full : needed_tensors(layer))
         if (file.find(full) == nullptr)
             fail_in(file, "has no tensor \"", full, "\", which ", layer.family->name,
-                    " needs; it has ", list_of(file.arrays));
+                    " needs; it has ", list_of(file.arrays), "; expected it",
+                    layer.family->is_given ? "" : or_its_own(file, layer.prefix));
 }
 
 [[noreturn]] void fail_to_fit(const ArrayFile& file, const LayerQuery& query) {
@@ -135,10 +143,8 @@ void check_present(const ArrayFile& file, const ModelLayer& layer) {
         examples += ", or of another layout of attn help model";
         break;
     }
-    const std::string names =
-        query.family == nullptr ? likely_weight_names(file, query.prefix) : "";
     fail_in(file, "no attention layer in it; it has ", list_of(file.arrays),
-            "; expected names as in ", examples, names.empty() ? "" : ", or its own by ", names);
+            "; expected names as in ", examples, or_its_own(file, query.prefix));
 }
 
 /// "0 to 11", or "0, 2": the numbers of the layers.
@@ -255,6 +261,12 @@ ModelLayer find_layer(const ArrayFile& file, const LayerQuery& query) {
     ModelLayer& layer = fitting.front();
     resolve_layout(file, query, layer);
     check_present(file, layer);
+    const bool may_lack_out = layer.family->of_class && !layer.family->is_given &&
+                              file.find(layer.full_out(layer.names->out.weight)) == nullptr;
+    if (const StoredArray* out = may_lack_out ? likely_out(file, layer.module()) : nullptr)
+        fail_in(file, "has ", quoted_name(out->name), ", which may be the output projection of ",
+                quoted_name(layer.module()), "; expected ", likely_weight_names(file, query.prefix),
+                ", or without out");
     if (query.joined && layer.joined == JoinedHeads::separate)
         throw SettingError(ErrorKind::usage, "qkv_layout", "queries, keys and values of ",
                            file.name, " are separate tensors; expected no such flag");

@@ -76,6 +76,9 @@ Family family_of_names(const Family* base, const WeightNames& names);
 /// A flag with what such names may be, by the file's names and shapes below the prefix; empty where
 /// no module has three matrices or a joined one.
 std::string likely_weight_names(const ArrayFile& file, const std::string& prefix);
+/// The tensor that the output projection of a layer in this module may be, although it is not in
+/// the module but next to it; null: none.
+const StoredArray* likely_out(const ArrayFile& file, const std::string& module);
 
 /// Refuses another layout of weights than that of their names. Errors: SettingError.
 void check_layout(const ArrayFile& file, std::optional<bool> wanted, bool in_out);

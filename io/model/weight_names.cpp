@@ -37,12 +37,18 @@ std::string_view module_of(std::string_view stem) {
     return stem.substr(0, stem.find_last_of("./") + 1);
 }
 
+/// "self_attn.to_out" of "self_attn.to_out.0".
+std::string_view without_number(std::string_view stem) {
+    const std::size_t end = stem.find_last_not_of("0123456789");
+    const bool ends = end != std::string_view::npos && end + 1 < stem.size() && stem[end] == '.';
+    return ends ? stem.substr(0, end) : stem;
+}
+
 /// The part that the last word of a name is, or none: "q_proj" is query, "Wo" out.
-std::optional<std::size_t> part_named(const StoredArray& array) {
+std::optional<std::size_t> part_named(std::string_view stem) {
     static constexpr std::string_view words[]{" q qs query queries ", " k ks key keys ",
                                               " v vs value values ",
                                               " o out output dense fc proj "};
-    const std::string_view stem = stem_of(array.name).first;
     std::string word(stem.substr(module_of(stem).size()));
     for (char& c : word) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
     if (word.find("qkv") != word.npos || word.find("query_key") != word.npos) return part_qkv;
@@ -54,7 +60,40 @@ std::optional<std::size_t> part_named(const StoredArray& array) {
     return {};
 }
 
+std::optional<std::size_t> part_named(const StoredArray& array) {
+    return part_named(without_number(stem_of(array.name).first));
+}
+
 using LikelyParts = std::map<std::size_t, const StoredArray*>;
+using Modules = std::map<std::string_view, std::vector<const StoredArray*>>;
+
+/// The matrices of each module whose names --weight-names can give.
+Modules modules_of(const ArrayFile& file, const std::string& prefix) {
+    Modules modules;
+    for (const StoredArray& array : file.arrays)
+        if ((array.shape.size() == 2 || array.shape.size() == 3) &&
+            array.name.starts_with(prefix) &&
+            array.name.find_first_of(",=' \t\n\"") == std::string::npos)
+            modules[module_of(without_number(stem_of(array.name).first))].push_back(&array);
+    return modules;
+}
+
+/// The output projection that is not in the module of the others, but next to it, or in a module
+/// next to it: "attention.output.dense" of "attention.self."; null: none. `by_name`: the name of
+/// that module must say so.
+const StoredArray* out_beside(const Modules& modules, std::string_view module, bool by_name) {
+    if (module.empty()) return nullptr;
+    const std::string_view above = module_of(module.substr(0, module.size() - 1));
+    for (const auto& [other, matrices] : modules) {
+        if (other == module || !other.starts_with(above)) continue;
+        const std::string_view own = other.substr(0, other.size() - !other.empty());
+        const bool is_above = other == above,
+                   is_next = module_of(own) == above && (!by_name || part_named(own) == part_out);
+        for (const StoredArray* matrix : matrices)
+            if ((is_above || is_next) && part_named(*matrix) == part_out) return matrix;
+    }
+    return nullptr;
+}
 
 /// The parts that matrices may be, by their names, then in order; a joined one also by its shape.
 /// Empty for fewer than a layer has.
@@ -133,33 +172,43 @@ Family family_of_names(const Family* base, const WeightNames& names) {
     return family;
 }
 
+const StoredArray* likely_out(const ArrayFile& file, const std::string& module) {
+    return out_beside(modules_of(file, ""), module, true);
+}
+
 std::string likely_weight_names(const ArrayFile& file, const std::string& prefix) {
-    std::map<std::string_view, std::vector<const StoredArray*>> modules;
-    for (const StoredArray& array : file.arrays)
-        if ((array.shape.size() == 2 || array.shape.size() == 3) &&
-            array.name.starts_with(prefix) &&
-            array.name.find_first_of(",=' \t\n\"") == std::string::npos)
-            modules[module_of(stem_of(array.name).first)].push_back(&array);
+    const Modules modules = modules_of(file, prefix);
     LikelyParts best;
+    std::string_view best_module;
     std::ptrdiff_t most = -1;
     for (const auto& [module, matrices] : modules) {
         LikelyParts guess = likely_parts(matrices);
         const std::ptrdiff_t named = std::ranges::count_if(
             guess, [](const auto& item) { return part_named(*item.second) == item.first; });
         if (guess.empty() || named <= most) continue;
-        // The output projection may be in a module next to this one.
-        const std::string_view above = module_of(module.substr(0, module.find_last_of("./")));
-        for (const auto& [other, candidates] : modules)
-            if (!above.empty() && other.starts_with(above) &&
-                part_named(*candidates[0]) == part_out)
-                guess.emplace(part_out, candidates[0]);
+        if (const StoredArray* out = out_beside(modules, module, false))
+            guess.emplace(part_out, out);
         most = named;
         best = std::move(guess);
+        best_module = module;
     }
-    std::string words;
+    std::size_t cut = prefix.size();  // after the number of a layer, which --layer gives
+    for (std::size_t dot = cut; (dot = best_module.find('.', dot)) != best_module.npos; ++dot)
+        if (without_number(best_module.substr(0, dot)).size() != dot) cut = dot + 1;
     for (const auto& [part, matrix] : best)
-        words += concat(words.empty() ? "--weight-names " : ",", matrix->name.substr(prefix.size()),
-                        "=", parts_of_layer[part]);
+        if (!matrix->name.starts_with(best_module.substr(0, cut))) cut = prefix.size();
+    std::string words;
+    const auto add = [&](const std::string& theirs, std::string_view ours) {
+        words += concat(words.empty() ? "--weight-names " : ",", theirs.substr(cut), "=", ours);
+    };
+    for (const auto& [part, matrix] : best) {
+        add(matrix->name, parts_of_layer[part]);
+        std::string bias = matrix->name;  // "bq" of "Wq": of other names it need not be said
+        const std::size_t letter = module_of(bias).size();
+        if (!stem_of(bias).second.empty() || (bias[letter] != 'W' && bias[letter] != 'w')) continue;
+        bias[letter] = 'b';
+        if (file.find(bias) != nullptr) add(bias, concat(parts_of_layer[part], ".bias"));
+    }
     return words + (best.contains(part_qkv) ? " with --qkv-layout parts or heads" : "");
 }
 

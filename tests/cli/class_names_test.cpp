@@ -178,7 +178,10 @@ TEST_CASE("class names: the error of unknown names has a flag that works") {
     const std::string x = layer.x.dump();
     for (const Words& names : {Words{"a.wq", "a.wk", "a.wv", "a.wo"},
                                {"1.2.3.0", "1.2.3.1", "1.2.3.2", "1.2.3.3"},
-                               {"self.SA.q", "self.SA.k", "self.SA.v", "self.final.dense"}}) {
+                               {"self.SA.q", "self.SA.k", "self.SA.v", "self.final.dense"},
+                               {"h.7.W_Q", "h.7.W_K", "h.7.W_V", "h.7.to_out.0"},
+                               {"self.query", "self.key", "self.value", "output.dense"},
+                               {"self.qs", "self.ks", "self.vs", "out.0"}}) {
         write_text("w.json", layer.tensors(linear("", names)).dump());
         const Words words{"multihead", "-", "--weights", "w.json", "--heads", "2", "--no-causal"};
         const std::string error = run_attn(words, x).err;
