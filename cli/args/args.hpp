@@ -64,6 +64,7 @@ enum class FieldKind {
     seed,     ///< an integer from -2^63 to 2^64-1
     number,
     string,
+    text,  ///< a string; a list of them is that of several requests
     strings,
     token,            ///< an index, or the label of a token
     integers,         ///< a list, from 0
@@ -83,7 +84,8 @@ struct Field {
     bool has_default = false;                               ///< a choice's first name
 };
 
-inline constexpr Field no_value{FieldKind::no_value}, operand_field{FieldKind::operand};
+inline constexpr Field no_value{FieldKind::no_value}, operand_field{FieldKind::operand},
+    text_field{FieldKind::text};
 
 struct Option {
     const char* key;         ///< in a request; the flag has '-' for '_'
@@ -100,10 +102,12 @@ struct Option {
     const char* value_of = nullptr;
 };
 
-/// The error of a list of texts.
-inline constexpr const char* one_text =
-    "a list; expected one text, as jq -c '.text[] as $one | .text = $one' writes the requests of "
-    "attn batch";
+/// The error of a list of texts for `key` of a request in `file`, which may have other requests,
+/// for `attn batch` with these flags.
+std::string about_texts(std::string_view key, const std::string& file, const std::string& flags);
+
+/// " WORD" for each word, quoted for the shell where that is needed.
+std::string words_text(std::span<const std::string> words);
 
 /// The option of this key, or null.
 const Option* find_option(std::span<const Option> options, std::string_view key);

@@ -317,7 +317,9 @@ std::string store(Request& request, const Option& option, const json& value) {
                                                    {names.begin(), names.end()})
                                   : "");
     }
-    if (value.is_array() && option.key == std::string_view("text")) return one_text;
+    if (value.is_array() && field.kind == FieldKind::text)
+        return about_texts(option.key, request.document ? request.document->name : "",
+                           concat(" --mode ", row_of(request.settings.mode).name));
     std::string error = field.set(request, value, option.limits);
     if (error.empty() || !value.is_string()) return error;
     if (names_of(field).empty())

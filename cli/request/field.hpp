@@ -284,6 +284,14 @@ struct Slopes {
 inline constexpr Field slopes_field{
     .kind = FieldKind::operand, .set = Slopes::set, .append = Slopes::append, .name = Slopes::name};
 
+/// A string, of which a list is several requests.
+template <auto... path>
+inline constexpr Field one_text = [] {
+    Field field = field_of<path...>;
+    field.kind = FieldKind::text;
+    return field;
+}();
+
 /// An array, or constants in place of one.
 template <auto member>
 inline constexpr Field operand_or = [] {

@@ -118,7 +118,7 @@ constexpr Option table[] = {
     {"corners", input, all_modes, among<corner_names, &R::corners>, {}, "",
      "with --rand: all 0, 1, the largest or smallest positive number of --dtype, or 1 and -1 in "
      "turn, in place of the numbers drawn (default: drawn)"},
-    {"text", input, layers, field_of<&R::text>, {}, "TEXT",
+    {"text", input, layers, one_text<&R::text>, {}, "TEXT",
      "embed these words instead of reading INPUT"},
     {"text_file", input, layers, operand_field, {}, "FILE|-", "the text of --text from a file (default none)", source},
     {"truncate", input, layers, field_of<&R::truncate>, {1}, "N",

@@ -247,9 +247,6 @@ std::string config_of(const Request& request);
 void append_settings(std::string& config, const Request& request,
                      FunctionRef<bool(const Option&)> is_shown);
 
-/// " WORD" for each word, quoted for the shell where that is needed.
-std::string words_text(std::span<const std::string> words);
-
 /// " --flag VALUE" for each flag but those of these keys.
 std::string flags_text(std::span<const FlagValue> flags,
                        std::initializer_list<std::string_view> left_out);

@@ -206,6 +206,7 @@ constexpr Option tokenize_options[] = {
      .argument = "N",
      .help = "keep N tokens of a longer text (default all)"},
     {.key = "text_pair",
+     .field = text_field,
      .argument = "TEXT",
      .help = "a second text, for models that read two (default none)"},
     {.key = "no_special_tokens",
