@@ -97,7 +97,7 @@ struct Option {
     const char* help = "";      ///< ends with the default, except for a choice, where it is added
     unsigned use = everywhere;
     char letter = 0;       ///< the short flag
-    bool repeats = false;  ///< given again, it adds a value: FlagValue::text has one a line
+    bool repeats = false;  ///< given again, it adds a value: FlagValue::text has a zero between two
     /// A command's own flag without a value has that of this one, if it is given.
     const char* value_of = nullptr;
 };

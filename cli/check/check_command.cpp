@@ -69,7 +69,8 @@ CheckRequest check_of(const Args& args) {
     if (against.empty())
         throw Error(ErrorKind::usage, "attn check",
                     "nothing to check; expected --against FILE, with another program's arrays");
-    for (const std::string_view path : io::lines_of(against)) request.against.emplace_back(path);
+    for (const std::string_view path : io::split_text(against, '\0'))
+        request.against.emplace_back(path);
     request.names = args.text("names").value_or("");
     if (const auto type = args.text("type")) read_type(*type, request);
     if (args.has("atol") || args.has("rtol"))
