@@ -63,6 +63,12 @@ void read_type(const std::string& text, CheckRequest& request) {
     request.words = words;
 }
 
+/// The type that --type names, if numbers are stored in it: --corners are its own.
+std::optional<StoredType> stored_type_of(const CheckRequest& request) {
+    const bool is_stored = request.type && (row_of(*request.type).uses & use::stores) != 0;
+    return is_stored ? StoredType{.kind = *request.type} : request.words;
+}
+
 CheckRequest check_of(const Args& args) {
     CheckRequest request;
     const std::string against = args.text("against").value_or("");
@@ -102,6 +108,7 @@ int run_check(const Args& args) {
         request_of_words(args.names(), {"attn check", "a request", "no mode and no request"});
     CheckRequest request = check_of(args);
     request.flags = std::move(asked);
+    request.flags.store = stored_type_of(request);
     const bool is_request = !request.flags.has_mode;
     if (is_request) {
         request.question = io::open_input_file(request.flags.input, nullptr,

@@ -116,8 +116,8 @@ constexpr Option table[] = {
     {"uniform", input, all_modes, setting<&S::uniform>, {-most, most, "two numbers, as -4,4", 2, 2}, "A,B",
      "with --rand: numbers from A to B, as uniform_ draws them (default 0,1)"},
     {"corners", input, all_modes, among<corner_names, &R::corners>, {}, "",
-     "with --rand: all 0, 1, the largest or smallest positive number of --dtype, or 1 and -1 in "
-     "turn, in place of the numbers drawn (default: drawn)"},
+     "with --rand: all 0, 1, the largest or smallest positive number of --store, else of --dtype, or 1 "
+     "and -1 in turn, in place of the numbers drawn (default: drawn)"},
     {"text", input, layers, one_text<&R::text>, {}, "TEXT",
      "embed these words instead of reading INPUT"},
     {"text_file", input, layers, operand_field, {}, "FILE|-", "the text of --text from a file (default none)", source},

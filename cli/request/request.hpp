@@ -83,8 +83,8 @@ enum class MaskKind { boolean, additive };
 inline constexpr Names<MaskKind, 2> mask_kind_names{
     {{MaskKind::boolean, "boolean"}, {MaskKind::additive, "additive"}}};
 
-/// Inputs at the limits of a type: 0, 1, its largest or smallest positive number, or 1 and -1 in
-/// turn, by row and column.
+/// Inputs at the limits of the type that numbers are stored in, or of the dtype: 0, 1, its largest
+/// or smallest positive number, or 1 and -1 in turn, by row and column.
 enum class Corner { zeros, ones, largest, smallest, alternating };
 inline constexpr Names<Corner, 5> corner_names{{{Corner::zeros, "zeros"},
                                                 {Corner::ones, "ones"},
