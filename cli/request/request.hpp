@@ -106,8 +106,9 @@ struct Request {
     /// The weights file of a model: its layer, and what the model does before the layer.
     const io::Family* family = nullptr;  ///< null: determined by the names
     std::optional<std::uint64_t> layer;
-    std::vector<std::string> weight_names;  ///< THEIRS=OURS; empty: by the family
-    std::optional<JoinedHeads> qkv_layout;  ///< empty: determined by the names
+    std::vector<std::string> weight_names;            ///< THEIRS=OURS; empty: by the family
+    std::optional<JoinedHeads> qkv_layout;            ///< empty: determined by the names
+    JoinedHeads read_layout = JoinedHeads::separate;  ///< where `qkv_layout` may change it
     std::optional<WeightsLayout> weights_layout;
     /// The shapes of the tensors as JSON, by name; empty: any shapes.
     std::optional<std::map<std::string, std::string>> weights_shapes;
