@@ -43,7 +43,8 @@ bool is_json(const Args& args, bool of_requests) {
 }
 
 /// A type of computation, or of the words that numbers were rounded to.
-void read_type(const std::string& text, CheckRequest& request) {
+void read_type(const FlagValue& flag, CheckRequest& request) {
+    const std::string& text = flag.text;
     const auto* const named =
         find_row(judged_types, &std::pair<NumberType, std::string_view>::second, text);
     if (named != nullptr) {
@@ -56,7 +57,7 @@ void read_type(const std::string& text, CheckRequest& request) {
     std::vector<std::string_view> names;
     for (const auto& [type, name] : judged_types) names.push_back(name);
     if (is_other || !problem.empty())
-        throw Error(ErrorKind::usage, "--type " + io::shortened(text),
+        throw Error(ErrorKind::usage, location_of(flag),
                     is_other ? "not a type of numbers; expected " + listed(names) +
                                    ", or words as fixed:16,12 or int8:0.05"
                              : problem);
@@ -78,7 +79,7 @@ CheckRequest check_of(const Args& args) {
     for (const std::string_view path : io::split_text(against, '\0'))
         request.against.emplace_back(path);
     request.names = args.text("names").value_or("");
-    if (const auto type = args.text("type")) read_type(*type, request);
+    if (const FlagValue* const type = args.find("type")) read_type(*type, request);
     if (args.has("atol") || args.has("rtol"))
         request.limits.tolerance = {args.real("atol").value_or(0), args.real("rtol").value_or(0)};
     request.limits.units = args.whole("lsb");
@@ -88,6 +89,7 @@ CheckRequest check_of(const Args& args) {
                     "allows no error; expected no --atol, --rtol and --lsb with it");
     if (request.exact) request.limits.tolerance = CheckTolerance{};
     request.junit = args.text("junit").value_or("");
+    if (args.has("junit") && request.junit.empty()) args.fail("junit");
     request.search = args.has("search");
     return request;
 }
@@ -156,6 +158,7 @@ constexpr Option check_options[] = {
      .field = no_value,
      .help = "words must be those of the numbers in float64; counts the others (default off)"},
     {.key = "junit",
+     .limits = {.expected = "a name of a file"},
      .argument = "FILE",
      .help = "also write the verdicts as JUnit's XML, a test case for each program or record "
              "(default none)"},

@@ -149,6 +149,11 @@ RealArray with_corners(RealArray drawn, const Request& request) {
         using T = typename std::decay_t<decltype(numbers)>::value_type;
         // Towards zero: beyond the range, a stored number may wrap.
         T nearest = static_cast<T>(number);
+        if (!std::isfinite(nearest) || (nearest == 0 && number != 0))
+            throw setting_error(
+                request, "corners",
+                concat(row_of(request.settings.dtype).name, " cannot hold that of ",
+                       io::text_of(*request.store), "; expected --dtype float64, or another type"));
         if (double{nearest} > number) nearest = std::nextafter(nearest, T{0});
         const std::size_t columns = numbers.shape().back();
         const bool alternates = corner == Corner::alternating;
