@@ -177,6 +177,9 @@ constexpr Field choice_among{.kind = FieldKind::choice, .name = [](std::size_t i
 struct Args;
 struct Program;
 
+/// The exit code of a command that finds a difference, or records that fail.
+inline constexpr int exit_differs = 1;
+
 /// The help of an option of the table that has a different or additional meaning in a command.
 struct HelpOverride {
     std::string_view key;
@@ -194,6 +197,12 @@ inline constexpr HelpOverride csv_help[] = {
 
 /// How those that report on files write: for people or for programs.
 inline constexpr Names<bool, 2> report_forms{{{false, "table"}, {true, "json"}}};  // whether JSON
+inline constexpr Option whole_output{
+    .key = "output",
+    .limits = {.expected = "a name of a file"},
+    .argument = "FILE",
+    .help = "write there, whole or not at all (default -, standard output)",
+    .letter = 'o'};
 inline constexpr Option report_format{.key = "format",
                                       .field = choice_among<report_forms>,
                                       .limits = {.expected = "table|json"},

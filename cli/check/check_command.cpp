@@ -16,15 +16,8 @@
 namespace attn::cli {
 namespace {
 
-constexpr int found_wrong = 1;
-
-struct CheckFormat {
-    bool is_json;
-    std::string_view name;
-    std::array<std::string_view, 3> suffixes;
-};
-constexpr std::array<CheckFormat, 2> check_formats{
-    {{false, "text", {".txt"}}, {true, "json", {".json", ".ndjson", ".jsonl"}}}};
+constexpr std::array<NamedFormat, 2> check_formats{
+    {{"text", {".txt"}}, {"json", {".json", ".ndjson", ".jsonl"}}}};
 constexpr auto check_format_names = names_of(check_formats);
 
 /// By the flag, or by the name of the output; otherwise text, or of many requests JSON. Errors:
@@ -37,9 +30,9 @@ bool is_json(const Args& args, bool of_requests) {
     const OutputName name{path, "--output " + path, "a check is written as text or as JSON",
                           ", or --format with it"};
     const auto index = args.choice("format");
-    const CheckFormat* const format =
+    const NamedFormat* const format =
         format_of_flag(check_formats, index ? &check_formats[*index] : nullptr, name);
-    return format == nullptr ? of_requests : format->is_json;
+    return format == nullptr ? of_requests : format == &check_formats[1];
 }
 
 /// A type of computation, or of the words that numbers were rounded to.
@@ -62,12 +55,6 @@ void read_type(const FlagValue& flag, CheckRequest& request) {
                                    ", or words as fixed:16,12 or int8:0.05"
                              : problem);
     request.words = words;
-}
-
-/// The type that --type names, if numbers are stored in it: --corners are its own.
-std::optional<StoredType> stored_type_of(const CheckRequest& request) {
-    const bool is_stored = request.type && (row_of(*request.type).uses & use::stores) != 0;
-    return is_stored ? StoredType{.kind = *request.type} : request.words;
 }
 
 CheckRequest check_of(const Args& args) {
@@ -102,7 +89,7 @@ int run_check_records(const Args& args, CheckRequest request) {
                     "the verdicts on many requests are lines of JSON; expected json");
     request.flags.of_batch = true;
     request.flags = with_flags(std::move(request.flags), args);
-    return check_records(*request.question, request) ? 0 : found_wrong;
+    return check_records(*request.question, request) ? 0 : exit_differs;
 }
 
 int run_check(const Args& args) {
@@ -110,7 +97,10 @@ int run_check(const Args& args) {
         request_of_words(args.names(), {"attn check", "a request", "no mode and no request"});
     CheckRequest request = check_of(args);
     request.flags = std::move(asked);
-    request.flags.store = stored_type_of(request);
+    // Of --corners, which are those of the type that numbers are stored in.
+    request.flags.store = request.words;
+    if (request.type && (row_of(*request.type).uses & use::stores) != 0)
+        request.flags.store = StoredType{.kind = *request.type};
     const bool is_request = !request.flags.has_mode;
     if (is_request) {
         request.question = io::open_input_file(request.flags.input, nullptr,
@@ -124,7 +114,7 @@ int run_check(const Args& args) {
     std::vector<std::string> notes;
     const bool is_right = check(std::move(request), notes);
     show_notes(notes);
-    return is_right ? 0 : found_wrong;
+    return is_right ? 0 : exit_differs;
 }
 
 constexpr Limits from_zero{.expected = "a number of at least 0"};
