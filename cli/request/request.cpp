@@ -1,7 +1,6 @@
 #include "cli/request/request.hpp"
 
 #include <algorithm>
-#include <cctype>
 
 #include "cli/args/names.hpp"
 #include "cli/request/field.hpp"
