@@ -9,6 +9,7 @@
 #include "io/file/source.hpp"
 #include "io/read/number_array.hpp"
 #include "io/text/number_text.hpp"
+#include "io/text/text.hpp"
 
 namespace attn::cli {
 namespace {
@@ -178,6 +179,24 @@ bool is_list(const Option& option) {
 bool is_file_name(const Option& option, std::string_view text) {
     const std::vector<std::string_view> names = names_of(option.field);
     return names_file(option) && std::ranges::find(names, text) == names.end();
+}
+
+std::string about_texts(std::string_view key, const std::string& file, const std::string& flags) {
+    const bool is_piped = file.empty() || file == "<stdin>";
+    return concat("a list; expected one text, as in jq -c '.", key, " = ([.", key,
+                  "] | flatten[])'", is_piped ? "" : words_text({&file, 1}), " | attn batch",
+                  flags);
+}
+
+std::string words_text(std::span<const std::string> words) {
+    constexpr std::string_view plain =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./:,=+@%";
+    std::string text;
+    for (const std::string& word : words) {
+        const bool is_plain = !word.empty() && word.find_first_not_of(plain) == std::string::npos;
+        text += " " + (is_plain ? word : '\'' + io::replaced(word, {{'\'', "'\\''"}}) + '\'');
+    }
+    return text;
 }
 
 std::string argument_of(const Option& option) {

@@ -64,6 +64,7 @@ enum class FieldKind {
     seed,     ///< an integer from -2^63 to 2^64-1
     number,
     string,
+    text,  ///< a string; a list of them is that of several requests
     strings,
     token,            ///< an index, or the label of a token
     integers,         ///< a list, from 0
@@ -83,7 +84,8 @@ struct Field {
     bool has_default = false;                               ///< a choice's first name
 };
 
-inline constexpr Field no_value{FieldKind::no_value}, operand_field{FieldKind::operand};
+inline constexpr Field no_value{FieldKind::no_value}, operand_field{FieldKind::operand},
+    text_field{FieldKind::text};
 
 struct Option {
     const char* key;         ///< in a request; the flag has '-' for '_'
@@ -95,15 +97,17 @@ struct Option {
     const char* help = "";      ///< ends with the default, except for a choice, where it is added
     unsigned use = everywhere;
     char letter = 0;       ///< the short flag
-    bool repeats = false;  ///< given again, it adds a value: FlagValue::text has one a line
+    bool repeats = false;  ///< given again, it adds a value: FlagValue::text has a zero between two
     /// A command's own flag without a value has that of this one, if it is given.
     const char* value_of = nullptr;
 };
 
-/// The error of a list of texts.
-inline constexpr const char* one_text =
-    "a list; expected one text, as jq -c '.text[] as $one | .text = $one' writes the requests of "
-    "attn batch";
+/// The error of a list of texts for `key` of a request in `file`, which may have other requests,
+/// for `attn batch` with these flags.
+std::string about_texts(std::string_view key, const std::string& file, const std::string& flags);
+
+/// " WORD" for each word, quoted for the shell where that is needed.
+std::string words_text(std::span<const std::string> words);
 
 /// The option of this key, or null.
 const Option* find_option(std::span<const Option> options, std::string_view key);
@@ -173,6 +177,9 @@ constexpr Field choice_among{.kind = FieldKind::choice, .name = [](std::size_t i
 struct Args;
 struct Program;
 
+/// The exit code of a command that finds a difference, or records that fail.
+inline constexpr int exit_differs = 1;
+
 /// The help of an option of the table that has a different or additional meaning in a command.
 struct HelpOverride {
     std::string_view key;
@@ -190,6 +197,12 @@ inline constexpr HelpOverride csv_help[] = {
 
 /// How those that report on files write: for people or for programs.
 inline constexpr Names<bool, 2> report_forms{{{false, "table"}, {true, "json"}}};  // whether JSON
+inline constexpr Option whole_output{
+    .key = "output",
+    .limits = {.expected = "a name of a file"},
+    .argument = "FILE",
+    .help = "write there, whole or not at all (default -, standard output)",
+    .letter = 'o'};
 inline constexpr Option report_format{.key = "format",
                                       .field = choice_among<report_forms>,
                                       .limits = {.expected = "table|json"},

@@ -60,9 +60,9 @@ bool is_text(const Option& option) {
     using enum FieldKind;
     const FieldKind kind = option.field.kind;
     const std::string_view argument = option.argument;
-    const bool is_word =
-        kind == word && (names_file(option) || argument == "DIR" || argument == "TEXT");
-    return kind == string || kind == strings || kind == operand || kind == choice || is_word;
+    const bool is_word = kind == word && (names_file(option) || argument == "DIR");
+    return kind == string || kind == text || kind == strings || kind == operand || kind == choice ||
+           is_word;
 }
 
 std::vector<std::string> keys_of(const Program& program, const CommandRow& command) {
@@ -251,7 +251,9 @@ private:
         const bool is_operand = option->field.kind == FieldKind::operand;
         const bool takes_constants = is_operand && option->field.set != nullptr;
         if (value.is_array() && !is_list(*option) && !takes_constants)
-            refuse(key == "text" ? one_text : "a list; expected one value");
+            refuse(is_request_ && option->field.kind == FieldKind::text
+                       ? about_texts(key, path_, "")
+                       : "a list; expected one value");
         if (value.is_boolean() && has_value(*option)) refuse("a boolean; expected a value");
         if (value.is_number() && is_text(*option) && !takes_constants)
             refuse("a number; expected a string");

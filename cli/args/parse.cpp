@@ -77,10 +77,10 @@ std::vector<AddedFlag> add_flags(CLI::App& app, const CommandRow& command, const
 std::string flag_text(const AddedFlag& added) {
     if (added.option->field.kind == FieldKind::no_value) return {};
     if (!added.option->repeats) return added.flag->results().back();
-    std::string lines;
+    std::string values;
     for (const std::string& value : added.flag->results())
-        lines += (lines.empty() ? "" : "\n") + value;
-    return lines;
+        values.append(values.empty() ? 0 : 1, '\0') += value;
+    return values;
 }
 
 /// After `--` every word is a name. CLI11 would take some for flags.

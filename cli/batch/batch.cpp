@@ -255,19 +255,19 @@ BatchCount replace_output(const BatchRequest& request, io::LoadedModels& models,
 
 /// Appends answers to those that the output already holds.
 BatchCount go_on(const BatchRequest& request, io::LoadedModels& models, RecordReader& records,
-                 io::LineOutput& out, const Answered& answered, Stop& stop) {
-    const bool has_failed = request.max_failures && answered.count.failed >= *request.max_failures;
-    if (stop.wanted() || has_failed) return answered.count;
+                 io::LineOutput& out, const BatchCount& answered, Stop& stop) {
+    const bool has_failed = request.max_failures && answered.failed >= *request.max_failures;
+    if (stop.wanted() || has_failed) return answered;
     NewParts made(request);
     made.is_kept = true;
     std::optional<Parts> parts;
-    if (request.parts) parts.emplace(*request.parts, made.first, answered.count.records, out);
+    if (request.parts) parts.emplace(*request.parts, made.first, answered.records, out);
     out.start_at(answered.bytes);
     // Truncates the output now, unless records come through a pipe: the first of those may still
     // read the output unchanged.
     if (all_regular(request)) out << "";
     Progress progress;
-    BatchResults results(out, parts ? &*parts : nullptr, answered.count, request, progress, stop);
+    BatchResults results(out, parts ? &*parts : nullptr, answered, request, progress, stop);
     const std::exception_ptr fault =
         Batch(request, models, records, nullptr, results, progress, stop).run();
     out << "";  // truncates the output even if there was no answer
@@ -304,8 +304,7 @@ bool run_batch(BatchRequest request) {
                     "another --out-dir");
     const bool replaces =
         !request.resume && has_answers && !out->is_inherited() && all_regular(request);
-    BatchCount count;
-    Answered answered;
+    BatchCount count, answered;
     if (request.retry_failed || replaces) {
         count = replace_output(request, models, records, stop);
     } else {
@@ -315,7 +314,7 @@ bool run_batch(BatchRequest request) {
         }
         count = go_on(request, models, records, *out, answered, stop);
     }
-    report_failures(request, count, answered.count.failed);
+    report_failures(request, count, answered.failed);
     end_by_signal(request, stop, count.records);
     return count.failed == 0;
 }

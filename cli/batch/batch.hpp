@@ -165,7 +165,8 @@ private:
 /// The records written so far.
 struct BatchCount {
     std::uint64_t records = 0, failed = 0;
-    std::string first_problem;
+    std::string first_problem = {};
+    std::uint64_t bytes = 0;  ///< of the lines of an earlier run; the next answer starts here
 };
 
 /// Writes the answers of a batch in the order of the records, in whatever order they are completed.
@@ -197,9 +198,7 @@ private:
     std::string_view lines_of(RecordOutcome& answer);
     void write(std::string_view lines);
     void add_to_parts(RecordOutcome& answer);
-    void write_large(std::string_view lines);
     void write_ready();
-    bool has_room(std::uint64_t first) const;
 
     io::Output& out_;
     Parts* parts_;
@@ -357,16 +356,11 @@ struct LastGood {
     AnswerLine line;  ///< without text if there is none
 };
 
-struct Answered {
-    BatchCount count;
-    std::uint64_t bytes = 0;  ///< of their lines; the next answer starts here
-};
-
 /// Skips the records whose answers the batch's output holds, compared by id. A last line without a
 /// line break is ignored if it is the beginning of an answer to the next record. The last
 /// successful answer must have the settings that this batch would give it. For a record without an
 /// id, the whole line must be the same. Errors: kind input if the file holds anything else.
-Answered skip_answered(RecordReader& records, const BatchRequest& batch, Answerer& answerer);
+BatchCount skip_answered(RecordReader& records, const BatchRequest& batch, Answerer& answerer);
 
 /// The successful answers of an earlier run, in the order of the records.
 class GoodAnswers {

@@ -13,8 +13,6 @@
 namespace attn::cli {
 namespace {
 
-constexpr int some_failed = 1;
-
 /// Takes the format of the output's name, and refuses a suffix that implies another one.
 void take_output_name(BatchRequest& batch) {
     const OutputName name{batch.output, (batch.resume ? "--resume " : "--output ") + batch.output,
@@ -182,7 +180,7 @@ int run_batch_command(const Args& args) {
             "no requests; expected files of requests, one per line, or such lines piped in");
         batch.inputs.push_back({"-", false});
     }
-    return run_batch(batch) ? 0 : some_failed;
+    return run_batch(batch) ? 0 : exit_differs;
 }
 
 constexpr Field any_mode{.kind = FieldKind::choice, .name = [](std::size_t i) {

@@ -57,12 +57,6 @@ void check_lines(const std::string& path) {
         io::fail_to_read(path, errno);
 }
 
-std::string id_of_text(const std::string& text) {
-    std::string id;
-    io::append_json_string(id, text);
-    return id;
-}
-
 /// Refuses lines that are too long, and text that has requests but not one per line.
 void check_line(const Record& record) {
     if (record.text.size() < record.size)
@@ -199,7 +193,7 @@ io::Next RecordReader::next_of_any_shard(Record& record, bool may_wait) {
         const BatchInput& input = inputs_[input_];
         if (lines_ == nullptr && is_one_record(input)) {
             record.file = input.path;
-            record.default_id = id_of_text(io::one_line(input.path));
+            record.default_id = io::value_text(io::one_line(input.path));
             record.line = 0;
             ++input_;
             return io::Next::found;
@@ -229,7 +223,7 @@ io::Next RecordReader::next_line(Record& record, bool may_wait) {
         } catch (const std::bad_alloc&) {
             record.text.clear();  // treated like a line that is too long
         }
-        record.default_id = inputs_.size() > 1 ? id_of_text(io::one_line(record.location()))
+        record.default_id = inputs_.size() > 1 ? io::value_text(io::one_line(record.location()))
                                                : std::to_string(line.number);
         return next;
     }

@@ -39,7 +39,11 @@ std::size_t bytes_of(const std::vector<RecordOutcome>& answers) {
 void BatchResults::put(std::uint64_t first, std::vector<RecordOutcome> answers) {
     std::unique_lock lock(mutex_);
     // A signal handler cannot notify a condition variable, so the wait polls.
-    while (!room_.wait_for(lock, 50ms, [&] { return has_room(first) || stop_.wanted(); })) {
+    const auto has_room = [&] {
+        const bool is_near = bytes_ahead_ < most_bytes_ahead && first - next_ < most_records_ahead;
+        return first == next_ || is_near || stop_.wanted();
+    };
+    while (!room_.wait_for(lock, 50ms, has_room)) {
     }
     if (first != next_) {
         bytes_ahead_ += bytes_of(answers);
@@ -57,11 +61,6 @@ void BatchResults::put(std::uint64_t first, std::vector<RecordOutcome> answers) 
     if (idle_ || ready_.size() >= ready_bytes || now - last_write_ >= ready_time) write_ready();
 }
 
-bool BatchResults::has_room(std::uint64_t first) const {
-    if (first == next_) return true;
-    return bytes_ahead_ < most_bytes_ahead && first - next_ < most_records_ahead;
-}
-
 void BatchResults::append(std::vector<RecordOutcome>& answers) {
     for (RecordOutcome& answer : answers) {
         if (ended_) return;
@@ -73,12 +72,14 @@ void BatchResults::append(std::vector<RecordOutcome>& answers) {
         }
         // If this throws, the record is not counted, and nothing after it is written.
         const std::string_view lines = lines_of(answer);
-        if (parts_ != nullptr)
+        if (parts_ != nullptr) {
             add_to_parts(answer);
-        else if (lines.size() < ready_bytes)
+        } else if (lines.size() < ready_bytes) {
             ready_ += lines;
-        else
-            write_large(lines);
+        } else {
+            write_ready();
+            write(lines);  // without a copy
+        }
         if (parts_ == nullptr) answer.line = {};
         ++next_;
         ++count_.records;
@@ -119,12 +120,6 @@ void BatchResults::add_to_parts(RecordOutcome& answer) {
     parts_->add({.line = std::move(answer.line), .packed = std::move(answer.packed)});
     is_broken_ = false;
     progress_.show(count_.records - before_);
-}
-
-/// Writes without a copy.
-void BatchResults::write_large(std::string_view lines) {
-    write_ready();
-    write(lines);
 }
 
 void BatchResults::write_ready() {

@@ -156,9 +156,9 @@ void AnswerReader::read_head(AnswerLine& answer) const {
     answer.problem = text("where") + ": " + text("message");
 }
 
-Answered skip_answered(RecordReader& records, const BatchRequest& batch, Answerer& answerer) {
+BatchCount skip_answered(RecordReader& records, const BatchRequest& batch, Answerer& answerer) {
     const std::string& path = batch.output;
-    Answered answered;
+    BatchCount answered;
     AnswerReader answers(path, batch.parts.has_value());
     AnswerLine line;
     Record record;
@@ -178,14 +178,14 @@ Answered skip_answered(RecordReader& records, const BatchRequest& batch, Answere
             fail(path, line.number,
                  "the answer has id " + io::shortened(line.id) + ", but " + record.location() +
                      " has id " + io::shortened(record.id()));
-        check_parts(batch, line, answered.count.records);
-        ++answered.count.records;
+        check_parts(batch, line, answered.records);
+        ++answered.records;
         answered.bytes = answers.position();
         if (line.problem.empty()) {
             std::swap(last.line, line);
             std::swap(last.record, record);
-        } else if (answered.count.failed++ == 0) {
-            answered.count.first_problem = line.problem;
+        } else if (answered.failed++ == 0) {
+            answered.first_problem = line.problem;
         }
     }
     check_last(batch, last, answerer);

@@ -110,7 +110,10 @@ CheckedQuestion::CheckedQuestion(PlannedQuestion planned, const CheckRequest& re
           request_,
           [&] { return exact_question(planned.plan, planned.question.operands, pool_); })),
       operands_(request.search ? std::move(planned.question.operands) : Operands()),
-      judge_(problem_, request.limits, pool_) {}
+      judge_(problem_, request.limits, pool_) {
+    if (request_.read_layout == JoinedHeads::parts) problem_.other_layout = HeadSplit::packed;
+    if (request_.read_layout == JoinedHeads::groups) problem_.other_layout = HeadSplit::unpacked;
+}
 
 ProgramJudgement CheckedQuestion::judge(const io::InputFile& theirs) {
     TheirFile file = read_theirs(theirs, theirs_, problem_.plan, pool_);

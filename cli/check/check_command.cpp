@@ -16,15 +16,8 @@
 namespace attn::cli {
 namespace {
 
-constexpr int found_wrong = 1;
-
-struct CheckFormat {
-    bool is_json;
-    std::string_view name;
-    std::array<std::string_view, 3> suffixes;
-};
-constexpr std::array<CheckFormat, 2> check_formats{
-    {{false, "text", {".txt"}}, {true, "json", {".json", ".ndjson", ".jsonl"}}}};
+constexpr std::array<NamedFormat, 2> check_formats{
+    {{"text", {".txt"}}, {"json", {".json", ".ndjson", ".jsonl"}}}};
 constexpr auto check_format_names = names_of(check_formats);
 
 /// By the flag, or by the name of the output; otherwise text, or of many requests JSON. Errors:
@@ -37,13 +30,14 @@ bool is_json(const Args& args, bool of_requests) {
     const OutputName name{path, "--output " + path, "a check is written as text or as JSON",
                           ", or --format with it"};
     const auto index = args.choice("format");
-    const CheckFormat* const format =
+    const NamedFormat* const format =
         format_of_flag(check_formats, index ? &check_formats[*index] : nullptr, name);
-    return format == nullptr ? of_requests : format->is_json;
+    return format == nullptr ? of_requests : format == &check_formats[1];
 }
 
 /// A type of computation, or of the words that numbers were rounded to.
-void read_type(const std::string& text, CheckRequest& request) {
+void read_type(const FlagValue& flag, CheckRequest& request) {
+    const std::string& text = flag.text;
     const auto* const named =
         find_row(judged_types, &std::pair<NumberType, std::string_view>::second, text);
     if (named != nullptr) {
@@ -56,7 +50,7 @@ void read_type(const std::string& text, CheckRequest& request) {
     std::vector<std::string_view> names;
     for (const auto& [type, name] : judged_types) names.push_back(name);
     if (is_other || !problem.empty())
-        throw Error(ErrorKind::usage, "--type " + io::shortened(text),
+        throw Error(ErrorKind::usage, location_of(flag),
                     is_other ? "not a type of numbers; expected " + listed(names) +
                                    ", or words as fixed:16,12 or int8:0.05"
                              : problem);
@@ -69,9 +63,10 @@ CheckRequest check_of(const Args& args) {
     if (against.empty())
         throw Error(ErrorKind::usage, "attn check",
                     "nothing to check; expected --against FILE, with another program's arrays");
-    for (const std::string_view path : io::lines_of(against)) request.against.emplace_back(path);
+    for (const std::string_view path : io::split_text(against, '\0'))
+        request.against.emplace_back(path);
     request.names = args.text("names").value_or("");
-    if (const auto type = args.text("type")) read_type(*type, request);
+    if (const FlagValue* const type = args.find("type")) read_type(*type, request);
     if (args.has("atol") || args.has("rtol"))
         request.limits.tolerance = {args.real("atol").value_or(0), args.real("rtol").value_or(0)};
     request.limits.units = args.whole("lsb");
@@ -81,6 +76,7 @@ CheckRequest check_of(const Args& args) {
                     "allows no error; expected no --atol, --rtol and --lsb with it");
     if (request.exact) request.limits.tolerance = CheckTolerance{};
     request.junit = args.text("junit").value_or("");
+    if (args.has("junit") && request.junit.empty()) args.fail("junit");
     request.search = args.has("search");
     return request;
 }
@@ -93,7 +89,7 @@ int run_check_records(const Args& args, CheckRequest request) {
                     "the verdicts on many requests are lines of JSON; expected json");
     request.flags.of_batch = true;
     request.flags = with_flags(std::move(request.flags), args);
-    return check_records(*request.question, request) ? 0 : found_wrong;
+    return check_records(*request.question, request) ? 0 : exit_differs;
 }
 
 int run_check(const Args& args) {
@@ -101,6 +97,10 @@ int run_check(const Args& args) {
         request_of_words(args.names(), {"attn check", "a request", "no mode and no request"});
     CheckRequest request = check_of(args);
     request.flags = std::move(asked);
+    // Of --corners, which are those of the type that numbers are stored in.
+    request.flags.store = request.words;
+    if (request.type && (row_of(*request.type).uses & use::stores) != 0)
+        request.flags.store = StoredType{.kind = *request.type};
     const bool is_request = !request.flags.has_mode;
     if (is_request) {
         request.question = io::open_input_file(request.flags.input, nullptr,
@@ -114,7 +114,7 @@ int run_check(const Args& args) {
     std::vector<std::string> notes;
     const bool is_right = check(std::move(request), notes);
     show_notes(notes);
-    return is_right ? 0 : found_wrong;
+    return is_right ? 0 : exit_differs;
 }
 
 constexpr Limits from_zero{.expected = "a number of at least 0"};
@@ -148,6 +148,7 @@ constexpr Option check_options[] = {
      .field = no_value,
      .help = "words must be those of the numbers in float64; counts the others (default off)"},
     {.key = "junit",
+     .limits = {.expected = "a name of a file"},
      .argument = "FILE",
      .help = "also write the verdicts as JUnit's XML, a test case for each program or record "
              "(default none)"},

@@ -154,9 +154,10 @@ std::string changes_text(const Match& match) {
         // One flag may be of two conventions: both sides of a window.
         if (!change.flag.empty() && change.flag == before) continue;
         before = change.flag;
-        found += (found.empty() ? "" : " and ") +
-                 (change.flag.empty() ? std::string(change.convention->beginning) + change.found
-                                      : change.flag);
+        const bool has_words = change.flag.empty() || change.convention->keeps_words;
+        found += (found.empty() ? "" : " and ") + change.flag +
+                 (has_words && !change.flag.empty() ? ", " : "") +
+                 (has_words ? std::string(change.convention->beginning) + change.found : "");
         asked += (asked.empty() ? "" : ", ") + change.asked;
     }
     return found + " (asked: " + asked + ")";

@@ -1,5 +1,4 @@
 // Where an array is wrong, as text and as JSON.
-#include <algorithm>
 #include <cmath>
 
 #include <nlohmann/json.hpp>

@@ -9,8 +9,6 @@
 namespace attn::cli {
 namespace {
 
-constexpr int found_difference = 1;
-
 /// tf32 is a way to multiply numbers of float32.
 constexpr auto ulp_types =
     names_of(NumberType::float32, NumberType::float64, NumberType::float16, NumberType::bfloat16);
@@ -36,7 +34,7 @@ int run_compare(const Args& args) {
     const bool are_equal = compare(request, notes);
     std::erase_if(notes, [](const std::string& note) { return !is_for_terminal(note); });
     show_notes(notes);
-    return are_equal ? 0 : found_difference;
+    return are_equal ? 0 : exit_differs;
 }
 
 constexpr Limits tolerated{.expected = "a number of at least 0"};

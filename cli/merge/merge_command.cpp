@@ -56,14 +56,6 @@ int run_merge(const Args& args) {
     return 0;
 }
 
-constexpr Option merge_options[] = {
-    {.key = "output",
-     .limits = {.expected = "a name of a file"},
-     .argument = "FILE",
-     .help = "write there, whole or not at all (default -, standard output)",
-     .letter = 'o'},
-};
-
 }  // namespace
 
 constexpr CommandRow merge_command{
@@ -76,7 +68,7 @@ constexpr CommandRow merge_command{
         "FILE...\n\nEach FILE states what it is: statistics of attn scan, or parts of attn "
         "partial. Any order gives the\nsame bytes; any grouping gives those of statistics, and "
         "equal parts up to rounding.",
-    .own = merge_options,
+    .own = {&whole_output, 1},
     .run = run_merge};
 
 }  // namespace attn::cli

@@ -8,6 +8,7 @@ namespace attn::cli {
 
 inline constexpr Option model_options[] = {
     {.key = "text",
+     .field = text_field,
      .argument = "TEXT",
      .help = "the input as a text; the tokenizer is the folder's "
              "tokenizer.json, or the one in the "
@@ -21,6 +22,7 @@ inline constexpr Option model_options[] = {
      .argument = "N",
      .help = "keep N tokens of a longer text, the special ones among them (default all)"},
     {.key = "text_pair",
+     .field = text_field,
      .argument = "TEXT",
      .help = "a second text; the tokenizer joins the pair (default none)"},
     {.key = "no_special_tokens", .field = no_value, .help = "add no special tokens to --text"},

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <array>
-#include <cstdint>
 
 #include "cli/mpi/communicator.hpp"
 #include "cli/question/question.hpp"

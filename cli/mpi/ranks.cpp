@@ -171,21 +171,14 @@ FileLayout layout_of(const Question& question, const Plan& plan, ThreadPool& wor
     return layout;
 }
 
-/// Some rows of an array of (batch, heads, rows, columns): elements of one type, and the offset of
-/// the first.
-struct WrittenRows {
-    ArrayId array;
-    std::string_view bytes;                     ///< row-major, (batch, heads, rows, columns)
-    std::size_t batch, heads, rows, row_bytes;  ///< of `bytes`
-    std::size_t first_batch, first_head, first_row;
-    std::size_t all_heads, all_rows;  ///< of the array
-};
+/// Writes some elements of an array, from a byte of it on.
+using WriteBytes = FunctionRef<void(ArrayId array, std::uint64_t first, std::string_view bytes)>;
 
-/// Writes the file by all ranks, each calling `write_rows(write)`, where `write` takes WrittenRows.
+/// Writes the file by all ranks, each calling `write_rows(write)`.
 /// The file has its name only if all ranks have written; otherwise there is none. Errors: kind io,
 /// on one rank; FailedElsewhere on the others.
 void write_divided(const std::string& path, const FileLayout& layout, const Communicator& world,
-                   FunctionRef<void(FunctionRef<void(const WrittenRows&)> write)> write_rows) {
+                   FunctionRef<void(WriteBytes write)> write_rows) {
     std::optional<io::OutputFile> created;  // by rank 0
     world.together([&] {
         if (world.rank() != 0) return;
@@ -202,15 +195,8 @@ void write_divided(const std::string& path, const FileLayout& layout, const Comm
     // From here on, whichever rank is killed, the others remove the file.
     world.together([&] { file.emplace(unfinished, path); });
     world.together([&] {
-        write_rows([&](const WrittenRows& rows) {
-            const std::uint64_t offset = layout.offsets.at(rows.array.index);
-            const std::size_t matrix_bytes = rows.rows * rows.row_bytes;
-            for (std::size_t i = 0; i < rows.batch * rows.heads; ++i) {
-                const std::size_t matrix = (rows.first_batch + i / rows.heads) * rows.all_heads +
-                                           rows.first_head + i % rows.heads;
-                file->write(offset + (matrix * rows.all_rows + rows.first_row) * rows.row_bytes,
-                            rows.bytes.substr(i * matrix_bytes, matrix_bytes));
-            }
+        write_rows([&](ArrayId array, std::uint64_t first, std::string_view bytes) {
+            file->write(layout.offsets.at(array.index) + first, bytes);
         });
         file->finish();
     });
@@ -220,76 +206,64 @@ void write_divided(const std::string& path, const FileLayout& layout, const Comm
     file->leave();
 }
 
+/// Writes a chunk's rows, which begin at `first_row` of the result. `part` is the plan of the
+/// share.
 template <class T>
-class DividedMode {
-public:
-    DividedMode(OpenQuestion& open, const Share& share, const Plan& part, LayerParts<T>& parts,
-                const Communicator& world, ThreadPool& pool)
-        : open_(open), share_(share), part_(part), parts_(parts), world_(world), pool_(pool) {}
-
-    void run(const FileLayout& layout) {
-        const Communicator ring = world_.split(share_.ring);
-        OwnRows<T> own;
-        world_.together([&] {
-            at_locations(open_.question.request, [&] {
-                own = read_own_rows(part_, share_, open_.rows, open_.question.operands,
-                                    parts_.weights.get(), pool_);
-            });
-        });
-        std::array<std::size_t, 2> first_rows{};
-        for (std::size_t i = 0; i < first_rows.size(); ++i)
-            first_rows[i] = own.queries[i].first - open_.plan.first_query;
-        std::array<RingResult<T>, 2> results =
-            attend_in_ring(part_, parts_.call, std::move(own), ring, world_, pool_);
-        write_divided(open_.question.request.output, layout, world_, [&](auto write) {
-            for (std::size_t i = 0; i < results.size(); ++i)
-                write_chunk(std::move(results[i]), first_rows[i], write);
-        });
-    }
-
-private:
-    template <class Write>
-    void write_chunk(RingResult<T> result, std::size_t first_row, const Write& write) const {
-        const ArraySet& emit = open_.plan.emit;
-        const auto write_heads = [&](ArrayId array, const Tensor4<T>& values) {
-            if (emit.has(array))
-                write(written(array, values, first_row, part_.heads * share_.head_parts));
-        };
-        write_heads("logsumexp", result.logsumexp);
-        write_heads("head_outputs", result.context);
-        if (!emit.has("context_vectors")) return;
-        if (part_.shown.separate_heads) return write_heads("context_vectors", result.context);
-        Tensor4<T> context = merge_heads(result.context);
-        Recorder nothing({}, part_.shown);
-        if (parts_.weights != nullptr && parts_.weights->out)
-            context = Stages<T>{part_, pool_, nothing}.project_out(*parts_.weights->out,
-                                                                   std::move(context));
-        write(written("context_vectors", context, first_row, 1));
-    }
-
-    WrittenRows written(ArrayId array, const Tensor4<T>& values, std::size_t first_row,
-                        std::size_t all_heads) const {
+void write_chunk(const OpenQuestion& open, const Share& share, const Plan& part,
+                 const LayerParts<T>& parts, RingResult<T> result, std::size_t first_row,
+                 ThreadPool& pool, WriteBytes write) {
+    const ArraySet& emit = open.plan.emit;
+    // (batch, heads, rows, columns) of the share; joined heads are one.
+    const auto write_rows = [&](ArrayId array, const Tensor4<T>& values, bool are_joined = false) {
+        if (!emit.has(array)) return;
         const auto& shape = values.shape();
-        return {array,
-                {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(T)},
-                shape[0],
-                shape[1],
-                shape[2],
-                shape[3] * sizeof(T),
-                share_.batches.first,
-                all_heads == 1 ? 0 : share_.heads.first,
-                first_row,
-                all_heads,
-                open_.plan.rows};
-    }
+        const std::size_t heads = are_joined ? 1 : part.heads * share.head_parts,
+                          first_head = are_joined ? 0 : share.heads.first,
+                          row_bytes = shape[3] * sizeof(T), matrix_bytes = shape[2] * row_bytes;
+        const std::string_view bytes(reinterpret_cast<const char*>(values.data()),
+                                     values.size() * sizeof(T));
+        for (std::size_t i = 0; i < shape[0] * shape[1]; ++i) {
+            const std::size_t matrix =
+                (share.batches.first + i / shape[1]) * heads + first_head + i % shape[1];
+            write(array, (matrix * open.plan.rows + first_row) * row_bytes,
+                  bytes.substr(i * matrix_bytes, matrix_bytes));
+        }
+    };
+    write_rows("logsumexp", result.logsumexp);
+    write_rows("head_outputs", result.context);
+    if (!emit.has("context_vectors")) return;
+    if (part.shown.separate_heads) return write_rows("context_vectors", result.context);
+    Tensor4<T> context = merge_heads(result.context);
+    Recorder nothing({}, part.shown);
+    if (parts.weights != nullptr && parts.weights->out)
+        context =
+            Stages<T>{part, pool, nothing}.project_out(*parts.weights->out, std::move(context));
+    write_rows("context_vectors", context, true);
+}
 
-    OpenQuestion& open_;
-    const Share& share_;
-    const Plan& part_;  ///< of the share
-    LayerParts<T>& parts_;
-    const Communicator& world_;
-    ThreadPool& pool_;
-};
+template <class T>
+void run_share(OpenQuestion& open, const Share& share, const Plan& part, LayerParts<T>& parts,
+               const FileLayout& layout, const Communicator& world, ThreadPool& pool) {
+    const Communicator ring = world.split(share.ring);
+    const Request& request = open.question.request;
+    OwnRows<T> own;
+    world.together([&] {
+        at_locations(request, [&] {
+            own = read_own_rows(part, share, open.rows, open.question.operands, parts.weights.get(),
+                                pool);
+        });
+    });
+    std::array<std::size_t, 2> first_rows{};
+    for (std::size_t i = 0; i < first_rows.size(); ++i)
+        first_rows[i] = own.queries[i].first - open.plan.first_query;
+    std::array<RingResult<T>, 2> results =
+        attend_in_ring(part, parts.call, std::move(own), ring, world, pool);
+    write_divided(request.output, layout, world, [&](auto write) {
+        for (std::size_t i = 0; i < results.size(); ++i)
+            write_chunk(open, share, part, parts, std::move(results[i]), first_rows[i], pool,
+                        write);
+    });
+}
 
 /// Each rank reads some rows of the operands, computes its share of the answer (division.hpp) and
 /// writes its rows of the one output file. Errors: those of run_mode, and kind usage for a
@@ -319,8 +293,7 @@ void run_divided(const Args& args, const Communicator& world) {
             parts = take_parts(part, open->question.operands);
         });
     });
-    std::visit([&](auto& own) { DividedMode(*open, share, part, own, world, pool).run(layout); },
-               parts);
+    std::visit([&](auto& own) { run_share(*open, share, part, own, layout, world, pool); }, parts);
     if (world.rank() == 0) show_notes(open->question.notes);
 }
 

@@ -46,6 +46,12 @@ bool must_name_format(const std::string& path);
 [[noreturn]] void refuse_format(const std::string& location, const OutputName& name,
                                 std::string_view named);
 
+/// A format of one command.
+struct NamedFormat {
+    std::string_view name;
+    std::array<std::string_view, 3> suffixes;  ///< of a file in this format
+};
+
 /// The format that the name's suffix specifies, or null. With `fit`, only formats whose row sets
 /// that member count.
 template <class Row, std::size_t N>

@@ -2,7 +2,6 @@
 
 #include <unistd.h>
 
-#include <functional>
 #include <iterator>
 
 #include "cli/output/pictures.hpp"

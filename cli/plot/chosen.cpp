@@ -2,7 +2,6 @@
 #include "cli/plot/plot.hpp"
 
 #include <algorithm>
-#include <variant>
 
 #include "cli/request/field.hpp"
 #include "core/base/error.hpp"

@@ -201,6 +201,7 @@ constexpr Option plot_options[] = {
      .argument = "LIST",
      .help = "labels of the keys, where they are others (default: the result's)"},
     {.key = "title",
+     .field = text_field,
      .limits = {.expected = "a line of text"},
      .argument = "TEXT",
      .help = "the picture's title (default: from the result)"},

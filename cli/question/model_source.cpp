@@ -194,6 +194,7 @@ void ModelSource::take_names(Request& request) const {
         if (!given_) request.family = names_->family;
         request.weights_layout = in_out ? WeightsLayout::in_out : WeightsLayout::out_in;
         if (names_->number) request.layer = names_->number;
+        if (!model_) request.read_layout = names_->joined;
     }
     std::map<std::string, std::string> shapes;
     for (const auto& [name, shape] : names_ ? io::weight_shapes(*file_, *names_) : layer_.shapes)

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <utility>
 
@@ -123,22 +124,42 @@ bool draws_inputs(const Request& request) {
 
 namespace {
 
+/// The number of a corner: of the type that numbers are stored in, if there is one.
+double number_of(Corner corner, const Request& request) {
+    if (corner == Corner::zeros) return 0;
+    if (corner != Corner::largest && corner != Corner::smallest) return 1;
+    const bool is_largest = corner == Corner::largest;
+    const auto of_row = [&](const NumberTypeRow& row) {
+        return is_largest ? row.largest : row.least;
+    };
+    if (!request.store) return of_row(row_of(request.settings.dtype));
+    const StoredType& type = *request.store;
+    if (!type.is_integer()) return of_row(row_of(type.kind));
+    // Of more than 53 bits, float64 does not have the largest word.
+    const double limit = std::ldexp(1.0, type.width() - 1);
+    return type.step() * (is_largest ? std::min(limit - 1, std::nextafter(limit, 0)) : 1);
+}
+
 /// The numbers of --corners in place of drawn ones, if it is given.
 RealArray with_corners(RealArray drawn, const Request& request) {
     if (!request.corners) return drawn;
-    const NumberTypeRow& row = row_of(request.settings.dtype);
     const Corner corner = *request.corners;
-    const double number = corner == Corner::zeros      ? 0
-                          : corner == Corner::largest  ? row.largest
-                          : corner == Corner::smallest ? row.least
-                                                       : 1;
+    const double number = number_of(corner, request);
     drawn.visit([&](auto& numbers) {
         using T = typename std::decay_t<decltype(numbers)>::value_type;
+        // Towards zero: beyond the range, a stored number may wrap.
+        T nearest = static_cast<T>(number);
+        if (!std::isfinite(nearest) || (nearest == 0 && number != 0))
+            throw setting_error(
+                request, "corners",
+                concat(row_of(request.settings.dtype).name, " cannot hold that of ",
+                       io::text_of(*request.store), "; expected --dtype float64, or another type"));
+        if (double{nearest} > number) nearest = std::nextafter(nearest, T{0});
         const std::size_t columns = numbers.shape().back();
         const bool alternates = corner == Corner::alternating;
         for (std::size_t i = 0; i < numbers.size(); ++i)
-            numbers.data()[i] = static_cast<T>(
-                alternates && (i / columns + i % columns) % 2 == 1 ? -number : number);
+            numbers.data()[i] =
+                alternates && (i / columns + i % columns) % 2 == 1 ? -nearest : nearest;
     });
     return drawn;
 }

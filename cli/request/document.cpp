@@ -46,9 +46,7 @@ private:
     /// The key that a member means, under any name.
     std::string key_of(const io::JsonMember& member) {
         const std::string& name = member.key;
-        if (find_option(name) != nullptr || name == "inputs" || name == "id" ||
-            name == io::passed_on_key)
-            return name;
+        if (find_option(name) != nullptr || is_own(name)) return name;
         const std::string_view text = document_.text(member);
         const auto axes = std::size_t(
             std::ranges::count(text.substr(0, text.find_first_not_of("[ \t\r\n")), '['));
@@ -68,16 +66,8 @@ private:
         const bool is_operand = is_operand_(key, request_.settings.mode);
         const bool is_weights = key == "weights" && document_.holds_object(member);
         if (request_.no_files) refuse_file(key, member);
-        if (key == "inputs") {
-            store_inputs(member);
-        } else if (key == "id") {
-            apply_id(request_, document_, member);
-        } else if (key == io::passed_on_key) {
-            request_.meta = document_.copied(member);
-        } else if (key == "tokens") {
-            const json tokens = document_.read_value(member);
-            if (!tokens.is_null() && !request_.keeps_flag("tokens"))
-                apply_value(request_, "tokens", tokens, document_.location(member));
+        if (const OwnMember* const own = find_row(own_members, &OwnMember::key, key)) {
+            (this->*own->take)(member);
         } else if (is_weights || (is_operand && holds_elements(document_, member))) {
             if (request_.keeps_flag(key)) return;
             request_.operand_files.erase(key);
@@ -91,11 +81,22 @@ private:
         }
     }
 
+    static bool is_own(std::string_view name) {
+        return find_row(own_members, &OwnMember::key, name) != nullptr;
+    }
+
+    void take_id(const io::JsonMember& member) { apply_id(request_, document_, member); }
+    void take_meta(const io::JsonMember& member) { request_.meta = document_.copied(member); }
+    void take_tokens(const io::JsonMember& member) {
+        const json tokens = document_.read_value(member);
+        if (!tokens.is_null() && !request_.keeps_flag("tokens"))
+            apply_value(request_, "tokens", tokens, document_.location(member));
+    }
+
     /// Whether it is an array under a name that means nothing here.
     bool is_unread(const io::JsonMember& member) const {
         const std::string& name = member.key;
-        const bool is_own = name == "inputs" || name == "tokens" || name == io::passed_on_key;
-        return !is_own && document_.holds_array(member) && !is_ignored(request_, name) &&
+        return !is_own(name) && document_.holds_array(member) && !is_ignored(request_, name) &&
                key_meant(name, request_.settings.mode, 1).empty() &&
                (request_.of_batch || !names_result(name));
     }
@@ -158,6 +159,16 @@ private:
                 "\"inputs\" is neither an array nor a path; expected a matrix [[...], ...]");
         request_.operand_files["inputs"] = path;
     }
+
+    /// A member that is read in a way of its own.
+    struct OwnMember {
+        std::string_view key;
+        void (DocumentReader::*take)(const io::JsonMember& member);
+    };
+    static constexpr OwnMember own_members[] = {{"inputs", &DocumentReader::store_inputs},
+                                                {"id", &DocumentReader::take_id},
+                                                {io::passed_on_key, &DocumentReader::take_meta},
+                                                {"tokens", &DocumentReader::take_tokens}};
 
     Request& request_;
     const io::JsonDocument& document_;

@@ -196,12 +196,16 @@ std::string take_token(Request& request, const json& value, const Limits& limits
     return problem;
 }
 
-std::string take_store(Request& request, const json& value, const Limits&) {
-    StoredType type;
-    std::string problem =
-        io::parse_stored_type(value.is_string() ? value.get<std::string>() : "", type);
-    if (problem.empty()) request.store = type;
-    return problem;
+std::string take(StoredType& field, const json& value, const Limits&) {
+    return io::parse_stored_type(value.is_string() ? value.get<std::string>() : "", field);
+}
+
+std::string take(io::ColorScale& field, const json& value, const Limits&) {
+    const auto scale =
+        io::color_scale_of(value.is_string() ? value.get<std::string>() : value.dump());
+    if (!scale) return std::string("invalid value; expected ") + io::color_scale_expected;
+    field = *scale;
+    return {};
 }
 
 std::string take_init(Request& request, const json& value, const Limits&) {
@@ -225,14 +229,6 @@ void append_init(std::string& json, const Request& request) {
     std::string text(row_of(request.settings.init).name);
     for (const double number : request.settings.init_numbers) text += "," + io::number_text(number);
     io::append_json(json, text);
-}
-
-std::string take_color_scale(Request& request, const json& value, const Limits&) {
-    const auto scale =
-        io::color_scale_of(value.is_string() ? value.get<std::string>() : value.dump());
-    if (!scale) return std::string("invalid value; expected ") + io::color_scale_expected;
-    request.color_scale = scale;
-    return {};
 }
 
 std::string take_size(Request& request, const json& value, const Limits& limits) {
@@ -317,7 +313,9 @@ std::string store(Request& request, const Option& option, const json& value) {
                                                    {names.begin(), names.end()})
                                   : "");
     }
-    if (value.is_array() && option.key == std::string_view("text")) return one_text;
+    if (value.is_array() && field.kind == FieldKind::text)
+        return about_texts(option.key, request.document ? request.document->name : "",
+                           concat(" --mode ", row_of(request.settings.mode).name));
     std::string error = field.set(request, value, option.limits);
     if (error.empty() || !value.is_string()) return error;
     if (names_of(field).empty())

@@ -23,6 +23,9 @@ std::string take(Seed& field, const nlohmann::json& value, const Limits& limits)
 std::string take(double& field, const nlohmann::json& value, const Limits& limits);
 std::string take(std::string& field, const nlohmann::json& value, const Limits& limits);
 std::string take(TensorShapes& field, const nlohmann::json& value, const Limits& limits);
+/// Of a stored type and of a scale of colours, the text that --store and --color-scale take.
+std::string take(StoredType& field, const nlohmann::json& value, const Limits& limits);
+std::string take(io::ColorScale& field, const nlohmann::json& value, const Limits& limits);
 std::string take(std::vector<std::string>& field, const nlohmann::json& value,
                  const Limits& limits);
 /// Comma-separated numbers, a JSON list of numbers, or one number.
@@ -39,6 +42,12 @@ std::string take(std::optional<T>& field, const nlohmann::json& value, const Lim
 // append_field() appends a field as JSON, or nothing if it is not given.
 void append_field(std::string& out, const Seed& seed);
 void append_field(std::string& out, const TensorShapes& shapes);
+inline void append_field(std::string& out, const StoredType& type) {
+    io::append_json(out, io::text_of(type));
+}
+inline void append_field(std::string& out, const io::ColorScale& scale) {
+    io::append_json(out, text_of(scale));
+}
 template <class T>
 void append_field(std::string& out, const T& field) {
     io::append_json(out, field);
@@ -68,6 +77,8 @@ struct KindOf {
     static constexpr FieldKind type(const std::vector<std::int64_t>*) { return signed_integers; }
     static constexpr FieldKind type(const std::vector<double>*) { return numbers; }
     static constexpr FieldKind type(const TensorShapes*) { return shapes; }
+    static constexpr FieldKind type(const StoredType*) { return string; }
+    static constexpr FieldKind type(const io::ColorScale*) { return number; }
     template <class T>
     static constexpr FieldKind type(const std::optional<T>*) {
         return type(static_cast<const T*>(nullptr));
@@ -88,20 +99,22 @@ inline constexpr Field field_of{
     .append = [](std::string& json,
                  const Request& request) { append_field(json, (request.*....*path)); }};
 
+/// The field as one of another kind, which another function may set.
+constexpr Field as(FieldKind kind, Field field,
+                   std::string (*set)(Request&, const nlohmann::json&, const Limits&) = nullptr) {
+    field.kind = kind;
+    if (set != nullptr) field.set = set;
+    return field;
+}
+
 /// An index, or the label of a token, which is not an integer.
 std::string take_token(Request& request, const nlohmann::json& value, const Limits& limits);
-inline constexpr Field token_field{.kind = FieldKind::token,
-                                   .set = take_token,
-                                   .append = field_of<&Request::settings, &Settings::token>.append};
 
-/// The type that numbers are stored in, as text.
-std::string take_store(Request& request, const nlohmann::json& value, const Limits& limits);
-inline constexpr Field store_field{.kind = FieldKind::string,
-                                   .set = take_store,
-                                   .append = [](std::string& json, const Request& request) {
-                                       if (request.store)
-                                           append_field(json, io::text_of(*request.store));
-                                   }};
+/// Bytes, as "500MB" or "8GiB".
+std::string take_size(Request& request, const nlohmann::json& value, const Limits& limits);
+
+/// A range of rows: "A:B", or a list of both; B is excluded.
+std::string take_rows(Request& request, const nlohmann::json& value, const Limits& limits);
 
 /// An initialiser with its numbers, as text: "xavier_uniform,0.5".
 std::string take_init(Request& request, const nlohmann::json& value, const Limits& limits);
@@ -113,26 +126,6 @@ inline constexpr Field init_field{
     .name =
         [](std::size_t i) { return i < init_rows.size() ? init_rows[i].form : std::string_view(); },
     .has_default = true};
-
-/// The name of a scale of colours, or the value of full colour, as text.
-std::string take_color_scale(Request& request, const nlohmann::json& value, const Limits& limits);
-inline constexpr Field color_scale_field{.kind = FieldKind::number,
-                                         .set = take_color_scale,
-                                         .append = [](std::string& json, const Request& request) {
-                                             if (request.color_scale)
-                                                 append_field(json, text_of(*request.color_scale));
-                                         }};
-
-/// Bytes, as "500MB" or "8GiB".
-std::string take_size(Request& request, const nlohmann::json& value, const Limits& limits);
-inline constexpr Field size_field{
-    .kind = FieldKind::string, .set = take_size, .append = field_of<&Request::max_output>.append};
-
-/// A range of rows: "A:B", or a list of both; B is excluded.
-std::string take_rows(Request& request, const nlohmann::json& value, const Limits& limits);
-inline constexpr Field rows_field{.kind = FieldKind::integers,
-                                  .set = take_rows,
-                                  .append = field_of<&Request::settings, &Settings::rows>.append};
 
 /// The index of the name that the value is, or of the empty name after the last one.
 std::size_t index_of_name(std::string_view (*name)(std::size_t), const nlohmann::json& value);
@@ -283,14 +276,6 @@ struct Slopes {
 };
 inline constexpr Field slopes_field{
     .kind = FieldKind::operand, .set = Slopes::set, .append = Slopes::append, .name = Slopes::name};
-
-/// An array, or constants in place of one.
-template <auto member>
-inline constexpr Field operand_or = [] {
-    Field field = setting<member>;
-    field.kind = FieldKind::operand;
-    return field;
-}();
 
 }  // namespace option_rows
 

@@ -67,22 +67,15 @@ constexpr const char* numerics = "Numerics";
 
 /// The help of --emit, which lists all arrays.
 constexpr auto emit_help = [] {
-    constexpr std::string_view before = "arrays to write: all, or some of ",
-                               after =
-                                   " (default context_vectors,attention_weights; csv, tsv and "
-                                   "npy: context_vectors)";
-    constexpr std::size_t length = [&] {
-        std::size_t sum = before.size() + after.size();
-        for (const ArrayRow& array : emitted_arrays) sum += array.name.size() + 2;
-        return sum;
-    }();
-    std::array<char, length> text{};  // the unused last separator leaves the terminating zero
-    auto end = std::copy(before.begin(), before.end(), text.begin());
+    std::array<char, 2048> text{};  // zeros end it; too few would not compile
+    auto end = text.begin();
+    const auto add = [&](std::string_view part) { end = std::ranges::copy(part, end).out; };
+    add("arrays to write: all, or some of ");
     for (const ArrayRow& array : emitted_arrays) {
-        if (&array != &emitted_arrays.front()) end = std::copy_n(", ", 2, end);
-        end = std::copy(array.name.begin(), array.name.end(), end);
+        if (&array != &emitted_arrays.front()) add(", ");
+        add(array.name);
     }
-    std::copy(after.begin(), after.end(), end);
+    add(" (default context_vectors,attention_weights; csv, tsv and npy: context_vectors)");
     return text;
 }();
 
@@ -116,9 +109,9 @@ constexpr Option table[] = {
     {"uniform", input, all_modes, setting<&S::uniform>, {-most, most, "two numbers, as -4,4", 2, 2}, "A,B",
      "with --rand: numbers from A to B, as uniform_ draws them (default 0,1)"},
     {"corners", input, all_modes, among<corner_names, &R::corners>, {}, "",
-     "with --rand: all 0, 1, the largest or smallest positive number of --dtype, or 1 and -1 "
-     "alternating, in place of the numbers drawn (default: drawn)"},
-    {"text", input, layers, field_of<&R::text>, {}, "TEXT",
+     "with --rand: all 0, 1, the largest or smallest positive number of --store, else of --dtype, or 1 "
+     "and -1 alternating, in place of the numbers drawn (default: drawn)"},
+    {"text", input, layers, as(FieldKind::text, field_of<&R::text>), {}, "TEXT",
      "embed these words instead of reading INPUT"},
     {"text_file", input, layers, operand_field, {}, "FILE|-",
      "read the text from FILE, or from standard input with - (default none)", source},
@@ -270,10 +263,10 @@ constexpr Option table[] = {
     {"rule", recurrence, linear, setting_among<rule_names, &S::rule>, {}, "",
      "update of the state: none, decay, correction by beta, or both (default: what --decay and "
      "--beta imply)"},
-    {"decay", recurrence, linear, operand_or<&S::decay>, decays, "FILE|G,...",
+    {"decay", recurrence, linear, as(FieldKind::operand, setting<&S::decay>), decays, "FILE|G,...",
      "log of the state's decay, per token and key head or key dimension, or constants (default "
      "none)", everywhere},
-    {"beta", recurrence, linear, operand_or<&S::beta>, constants, "FILE|B,...",
+    {"beta", recurrence, linear, as(FieldKind::operand, setting<&S::beta>), constants, "FILE|B,...",
      "rate of the delta rule, per token and key head, or constants (default none)", everywhere},
     {"past_state", recurrence, linear, operand_field, {}, "FILE",
      "state before the first token, (batch, kv_heads, d_k, d_v) (default zeros)", source},
@@ -302,9 +295,9 @@ constexpr Option table[] = {
      "without it, by -o's suffix, and a table on a terminal", of_arrays | in_model, 'f'},
     {"emit", output, all_modes, setting<&S::emit>, names, "LIST",
      emit_help.data(), of_arrays | in_model, 'e'},
-    {"token", output, all_modes, token_field, from_0, "N|LABEL",
+    {"token", output, all_modes, as(FieldKind::token, setting<&S::token>, take_token), from_0, "N|LABEL",
      "compute one query row only, from 0 or by its token's label (default all)", everywhere, 't'},
-    {"rows", output, all_modes, rows_field, {0, largest_size, "", 2, 2}, "A:B",
+    {"rows", output, all_modes, as(FieldKind::integers, setting<&S::rows>, take_rows), {0, largest_size, "", 2, 2}, "A:B",
      "compute query rows A to B - 1 only, from 0 (default all)", (everywhere & ~in_explain) | in_check},
     {"head", output, several_heads, setting<&S::head>,
      {0, largest_size, "integers from 0 separated by commas, as in 0,2", std::size_t{1} << 16}, "N,...",
@@ -317,7 +310,7 @@ constexpr Option table[] = {
     {"nonfinite", output, all_modes, among<io::nonfinite_names, &R::nonfinite>, {}, "",
      "how JSON shows infinities and NaN: \"-Infinity\", null or -Infinity (default string)",
      of_arrays | in_model},
-    {"store", output, all_modes, store_field, {}, "TYPE",
+    {"store", output, all_modes, field_of<&R::store>, {}, "TYPE",
      "round numbers to float16, bfloat16, int8:SCALE or fixed:BITS,FRACTION[,RND|TRN][,SAT|WRAP], in c and "
      "memh, and in npy, folder, npz and safetensors if these have the type (default --dtype)",
      as_key | as_flag | in_config | in_batch | in_model},
@@ -329,7 +322,7 @@ constexpr Option table[] = {
      "write the id and the arrays alone, without mode, config, shapes and layout (default off)",
      as_key | as_flag | in_batch | in_model},
 
-    {"max_output", output, all_modes, size_field, {1, 0x1p60, "a number of bytes, as 500MB or 8GiB"}, "SIZE",
+    {"max_output", output, all_modes, as(FieldKind::string, field_of<&R::max_output>, take_size), {1, 0x1p60, "a number of bytes, as 500MB or 8GiB"}, "SIZE",
      "refuse a larger result as text or on standard output; larger binary files get a note (default 4GiB)",
      as_key | as_flag | in_batch | in_model | in_part},
     {"dry_run", output, all_modes, field_of<&R::dry_run>, {}, "",
@@ -343,7 +336,7 @@ constexpr Option table[] = {
      "draw as .svg, .png or .html, by the name (default none)", as_flag | in_model},
     {"plot_array", pictures, all_modes, field_of<&R::plot_array>, names, "LIST",
      "emitted arrays to draw, or all (default attention_weights; html: all)", as_flag | in_model},
-    {"color_scale", pictures, all_modes, color_scale_field, {}, io::color_scale_argument,
+    {"color_scale", pictures, all_modes, field_of<&R::color_scale>, {}, io::color_scale_argument,
      io::color_scale_help, as_flag | in_model},
 
     {"dtype", numerics, all_modes, setting_among<dtype_names, &S::dtype>, {}, "",

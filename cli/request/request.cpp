@@ -1,7 +1,6 @@
 #include "cli/request/request.hpp"
 
 #include <algorithm>
-#include <cctype>
 
 #include "cli/args/names.hpp"
 #include "cli/request/field.hpp"
@@ -107,18 +106,10 @@ std::string with_keys(std::string message) {
     return message;
 }
 
-/// The word in the shell's quotes if it needs any.
-std::string quoted_word(const std::string& word) {
-    constexpr std::string_view plain =
-        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./:,=+@%";
-    if (!word.empty() && word.find_first_not_of(plain) == std::string::npos) return word;
-    return '\'' + io::replaced(word, {{'\'', "'\\''"}}) + '\'';
-}
-
 std::string text_of_flag(const FlagValue& flag) {
     if (is_boolean(*flag.option) && flag.text == "false") return "--no-" + flag_name(*flag.option);
     std::string text = flag_of(*flag.option);
-    if (has_value(*flag.option)) text += " " + quoted_word(flag.text);
+    if (has_value(*flag.option)) text += words_text({&flag.text, 1});
     return text;
 }
 
@@ -128,12 +119,6 @@ Error setting_error(const Request& request, const std::string& key, const std::s
                     ErrorKind kind) {
     return {kind, location_of(request, key),
             is_from_key(request, key) ? with_keys(message) : message};
-}
-
-std::string words_text(std::span<const std::string> words) {
-    std::string text;
-    for (const std::string& word : words) text += " " + quoted_word(word);
-    return text;
 }
 
 std::string flags_text(std::span<const FlagValue> flags,

@@ -83,8 +83,8 @@ enum class MaskKind { boolean, additive };
 inline constexpr Names<MaskKind, 2> mask_kind_names{
     {{MaskKind::boolean, "boolean"}, {MaskKind::additive, "additive"}}};
 
-/// Inputs at the limits of a type: 0, 1, its largest or smallest positive number, or 1 and -1 in
-/// turn, by row and column.
+/// Inputs at the limits of the type that numbers are stored in, or of the dtype: 0, 1, its largest
+/// or smallest positive number, or 1 and -1 in turn, by row and column.
 enum class Corner { zeros, ones, largest, smallest, alternating };
 inline constexpr Names<Corner, 5> corner_names{{{Corner::zeros, "zeros"},
                                                 {Corner::ones, "ones"},
@@ -106,8 +106,9 @@ struct Request {
     /// The weights file of a model: its layer, and what the model does before the layer.
     const io::Family* family = nullptr;  ///< null: determined by the names
     std::optional<std::uint64_t> layer;
-    std::vector<std::string> weight_names;  ///< THEIRS=OURS; empty: by the family
-    std::optional<JoinedHeads> qkv_layout;  ///< empty: determined by the names
+    std::vector<std::string> weight_names;            ///< THEIRS=OURS; empty: by the family
+    std::optional<JoinedHeads> qkv_layout;            ///< empty: determined by the names
+    JoinedHeads read_layout = JoinedHeads::separate;  ///< where `qkv_layout` may change it
     std::optional<WeightsLayout> weights_layout;
     /// The shapes of the tensors as JSON, by name; empty: any shapes.
     std::optional<std::map<std::string, std::string>> weights_shapes;
@@ -246,9 +247,6 @@ std::string config_of(const Request& request);
 /// Appends these settings to a JSON object that has a member already.
 void append_settings(std::string& config, const Request& request,
                      FunctionRef<bool(const Option&)> is_shown);
-
-/// " WORD" for each word, quoted for the shell where that is needed.
-std::string words_text(std::span<const std::string> words);
 
 /// " --flag VALUE" for each flag but those of these keys.
 std::string flags_text(std::span<const FlagValue> flags,

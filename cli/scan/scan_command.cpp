@@ -15,8 +15,6 @@
 namespace attn::cli {
 namespace {
 
-constexpr int some_texts_failed = 1;
-
 /// Indices in head_statistics(), ascending; all by default. Errors: kind usage.
 std::vector<std::size_t> statistics_of(const Args& args) {
     const auto all = head_statistics();
@@ -79,16 +77,13 @@ int run_scan_command(const Args& args) {
         throw Error(ErrorKind::usage, "--output",
                     "contradicts --resume, which writes to its own file; expected one of them");
     request.output = output_in(args);
-    struct StatsFormat {
-        std::vector<std::string_view> suffixes;
-    };
-    const std::array<StatsFormat, 1> formats{{{{".json", ".ndjson"}}}};
+    constexpr std::array<NamedFormat, 1> formats{{{"json", {".json", ".ndjson"}}}};
     if (request.output != "-")
         format_of_name(
             formats, {request.output, (request.resume ? "--resume " : "--output ") + request.output,
                       "statistics are written as JSON"});
     request.defaults = defaults_of_texts(args, request.layers);
-    return run_scan(request) ? 0 : some_texts_failed;
+    return run_scan(request) ? 0 : exit_differs;
 }
 
 constexpr Option scan_options[] = {
@@ -118,10 +113,7 @@ constexpr Option scan_options[] = {
      .limits = {.expected = "I/N with I from 1 to N and N up to 1000000, as 1/8"},
      .argument = "I/N",
      .help = "scan every N-th record, from the I-th on (default 1/1)"},
-    {.key = "output",
-     .argument = "FILE",
-     .help = "write there, whole or not at all (default -, standard output)",
-     .letter = 'o'},
+    whole_output,
     {.key = "resume",
      .argument = "FILE",
      .help = "write to FILE, saved every 10 seconds, and go on after the records that it has"},

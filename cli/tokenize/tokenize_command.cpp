@@ -133,18 +133,14 @@ private:
     std::size_t count_ = 0;
 };
 
-struct TokenFormat {
-    std::string_view name;
-    std::array<std::string_view, 3> suffixes;
-};
-constexpr std::array<TokenFormat, 3> token_formats{
+constexpr std::array<NamedFormat, 3> token_formats{
     {{"table", {".txt"}}, {"json", {".json"}}, {"ndjson", {".ndjson", ".jsonl"}}}};
 constexpr auto token_format_names = names_of(token_formats);
 
 /// Whether the flag, the name of the output or the terminal asks for a table.
 bool wants_table(const Args& args, const std::string& output) {
     const auto index = args.choice("format");
-    const TokenFormat* const format =
+    const NamedFormat* const format =
         format_of_flag(token_formats, index ? &token_formats[*index] : nullptr,
                        {output, "--output " + output, "tokens are written as a table or as JSON"});
     if (format != nullptr) return format == &token_formats.front();
@@ -206,6 +202,7 @@ constexpr Option tokenize_options[] = {
      .argument = "N",
      .help = "keep N tokens of a longer text (default all)"},
     {.key = "text_pair",
+     .field = text_field,
      .argument = "TEXT",
      .help = "a second text, for models that read two (default none)"},
     {.key = "no_special_tokens",

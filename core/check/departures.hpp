@@ -79,6 +79,7 @@ struct ConventionRow {
     /// One that may be any number, and where to look first if the question has 0; 0: nowhere.
     double& (*number)(Conventions&) = nullptr;
     double usual = 0;
+    bool keeps_words = false;  ///< reports show the words with the flag
 };
 
 /// In the order of reports.

@@ -121,6 +121,11 @@ void head_splits(Alternatives& to) {
     add_merged(interleaved);
 }
 
+std::string layout_flag(const Problem& problem, const Conventions& found) {
+    if (!problem.other_layout || found.split != *problem.other_layout) return "";
+    return found.split == HeadSplit::packed ? "--qkv-layout heads" : "--qkv-layout parts";
+}
+
 void biases(Alternatives& to) {
     to.asked("added");
     add_subsets(to, to.problem.asked.adds_bias, &Conventions::adds_bias, "left out: ", "");
@@ -330,7 +335,11 @@ std::string projection_flag(const Problem& problem, const Conventions& found) {
 
 constexpr ConventionRow conventions_of_arrays[] = {
     {"transposed", "", transpositions},
-    {"heads_split", "heads split: ", head_splits},
+    {.name = "heads_split",
+     .beginning = "heads split: ",
+     .add_alternatives = head_splits,
+     .flag = layout_flag,
+     .keeps_words = true},
     {"bias", "bias ", biases},
     {"exchanged", "", exchanges, exchanges_flag},
     {"dropout", "dropout ", dropouts, dropout_flag},

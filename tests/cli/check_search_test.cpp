@@ -205,6 +205,18 @@ TEST_CASE("check: the search finds other draws of the parameters, by themselves 
             }
 }
 
+TEST_CASE("check: the search names the flag for the other layout of a joined tensor") {
+    const Words layer = words_in("multihead --randn 5,8 --heads 2 --no-causal --scale 0.5"),
+                question = layer + words_in("--rope none --weights timm.safetensors");
+    output_of(layer + words_in("--qkv-bias --save-family timm --save-weights timm.safetensors"));
+    for (const std::string asked : {"parts", "heads"}) {
+        const Words other{"--qkv-layout", asked == "parts" ? "heads" : "parts"};
+        CHECK(best_match(searched(question + Words{"--qkv-layout", asked},
+                                  only(answer(question + other), "attention_weights"))) ==
+              "heads_split " + other[0] + " " + other[1]);
+    }
+}
+
 TEST_CASE("check: no mask at all is named before masks that hide nothing") {
     for (const std::string left : {"0", "1", "2", "3"})
         for (const std::string right : {"-1", "0", "1"})

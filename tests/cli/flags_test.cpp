@@ -159,7 +159,7 @@ TEST_CASE("flags: the last of those that are given twice wins, unless each adds 
             REQUIRE(args.flags.size() == 1);
             CHECK(args.flags[0].option == option);
             std::string lines = one;
-            for (const std::string& value : {other, one, other}) (lines += '\n') += value;
+            for (const std::string& value : {other, one, other}) (lines += '\0') += value;
             CHECK(args.flags[0].text == (option->repeats       ? lines
                                          : is_boolean(*option) ? "true"
                                                                : other));

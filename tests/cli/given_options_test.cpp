@@ -112,35 +112,41 @@ Words as_words(Mode mode, const Asked& question, json members = json::object()) 
     return words + question.operands + question.more;
 }
 
-TEST_CASE("options: one that needs another is refused with its default as with any other value") {
-    std::map<std::string, std::size_t> refused;  // by option
+/// Calls `take` for the flags of each mode with each of its questions, or a sample of them.
+template <class Take>
+void for_each_flag(const Take& take) {
     test::Sample sample;
     for (const Mode mode : all_modes)
         for (const Asked& question : questions_of(mode))
-            for (const Option& option : options()) {
-                const bool is_here = (option.modes & in(mode)) != 0 && (option.use & as_flag) != 0;
-                const std::string name = flag_name(option), flag = flag_of(option);
-                // Of --format it is a value, none, that needs another; of --rule, all but linear.
-                if (!is_here || name == "format" || name == "rule" || !sample.takes()) continue;
-                std::vector<Settled> outcomes;
-                for (const std::string& value : values_of(option)) {
-                    const bool taken =
-                        std::count(question.more.begin(), question.more.end(), flag) != 0;
-                    if (taken) continue;
-                    outcomes.push_back(settle(as_words(mode, question) + Words{flag, value}));
-                    if ((option.use & as_key) == 0) continue;
-                    outcomes.push_back(
-                        settle(as_words(mode, question, {{option.key, value_of(option, value)}})));
-                }
-                const bool needs = std::any_of(outcomes.begin(), outcomes.end(),
-                                               [](const Settled& s) { return s.needs_another(); });
-                if (!needs) continue;
-                ++refused[name];
-                CAPTURE(std::string(row_of(mode).name));
-                CAPTURE(name);
-                CAPTURE((question.more.empty() ? "" : question.more.back()));
-                for (const Settled& outcome : outcomes) CHECK_FALSE(outcome.error.empty());
-            }
+            for (const Option& option : options())
+                if ((option.modes & in(mode)) != 0 && (option.use & as_flag) != 0 && sample.takes())
+                    take(mode, question, option);
+}
+
+TEST_CASE("options: one that needs another is refused with its default as with any other value") {
+    std::map<std::string, std::size_t> refused;  // by option
+    for_each_flag([&](Mode mode, const Asked& question, const Option& option) {
+        const std::string name = flag_name(option), flag = flag_of(option);
+        // Of --format it is a value, none, that needs another; of --rule, all but linear.
+        if (name == "format" || name == "rule") return;
+        std::vector<Settled> outcomes;
+        for (const std::string& value : values_of(option)) {
+            const bool taken = std::count(question.more.begin(), question.more.end(), flag) != 0;
+            if (taken) continue;
+            outcomes.push_back(settle(as_words(mode, question) + Words{flag, value}));
+            if ((option.use & as_key) == 0) continue;
+            outcomes.push_back(
+                settle(as_words(mode, question, {{option.key, value_of(option, value)}})));
+        }
+        const bool needs = std::any_of(outcomes.begin(), outcomes.end(),
+                                       [](const Settled& s) { return s.needs_another(); });
+        if (!needs) return;
+        ++refused[name];
+        CAPTURE(std::string(row_of(mode).name));
+        CAPTURE(name);
+        CAPTURE((question.more.empty() ? "" : question.more.back()));
+        for (const Settled& outcome : outcomes) CHECK_FALSE(outcome.error.empty());
+    });
     for (const std::string name :
          {"rope-base", "rope-dims", "dropout-skip", "nonfinite", "precision", "causal-align",
           "color-scale", "save-family", "layer", "norm-eps", "embed-dim", "kv-heads"}) {
@@ -152,37 +158,31 @@ TEST_CASE("options: one that needs another is refused with its default as with a
 TEST_CASE(
     "options: the config of any accepted setting is accepted again and gives the same config") {
     std::size_t accepted = 0;
-    test::Sample sample;
-    for (const Mode mode : all_modes)
-        for (const Asked& question : questions_of(mode))
-            for (const Option& option : options()) {
-                const bool is_here = (option.modes & in(mode)) != 0 && (option.use & as_flag) != 0;
-                if (!is_here || !sample.takes()) continue;
-                std::vector<Words> flags;
-                for (const std::string& value : values_of(option))
-                    flags.push_back({flag_of(option), value});
-                if (is_boolean(option))
-                    flags.insert(flags.end(), {{flag_of(option)}, {"--no-" + flag_name(option)}});
-                for (const Words& given : flags) {
-                    const Settled first = settle(as_words(mode, question) + given);
-                    if (!first.error.empty()) continue;
-                    ++accepted;
-                    // The destinations of the result and further files are not in config.
-                    Asked again = question;
-                    again.more.clear();
-                    for (const char* kept : {"-o", "--plot", "--save-weights"})
-                        if (!question.more.empty() && question.more[0] == kept)
-                            again.more = question.more;
-                    if ((option.use & in_config) == 0 && std::string_view(option.group) != "Input")
-                        again.more = again.more + given;
-                    const Settled second = settle(as_words(mode, again, first.config));
-                    CAPTURE(std::string(row_of(mode).name));
-                    CAPTURE(given[0]);
-                    CAPTURE(given.back());
-                    CHECK(second.error == "");
-                    CHECK(second.config == first.config);
-                }
-            }
+    for_each_flag([&](Mode mode, const Asked& question, const Option& option) {
+        std::vector<Words> flags;
+        for (const std::string& value : values_of(option))
+            flags.push_back({flag_of(option), value});
+        if (is_boolean(option))
+            flags.insert(flags.end(), {{flag_of(option)}, {"--no-" + flag_name(option)}});
+        for (const Words& given : flags) {
+            const Settled first = settle(as_words(mode, question) + given);
+            if (!first.error.empty()) continue;
+            ++accepted;
+            // The destinations of the result and further files are not in config.
+            Asked again = question;
+            again.more.clear();
+            for (const char* kept : {"-o", "--plot", "--save-weights"})
+                if (!question.more.empty() && question.more[0] == kept) again.more = question.more;
+            if ((option.use & in_config) == 0 && std::string_view(option.group) != "Input")
+                again.more = again.more + given;
+            const Settled second = settle(as_words(mode, again, first.config));
+            CAPTURE(std::string(row_of(mode).name));
+            CAPTURE(given[0]);
+            CAPTURE(given.back());
+            CHECK(second.error == "");
+            CHECK(second.config == first.config);
+        }
+    });
     if (test::one_in == 1) CHECK(accepted > 1000);
 }
 

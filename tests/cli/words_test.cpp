@@ -145,6 +145,13 @@ TEST_CASE("inputs: a range as uniform_ draws it, and the corners of a type") {
     CHECK(inputs("--corners zeros") == json({{0, 0, 0}, {0, 0, 0}}));
     CHECK(inputs("--corners largest")[1][2] == 3.4028235e38);
     CHECK(inputs("--corners smallest --dtype float64")[1][2] == 5e-324);
+    for (const std::string row : {"fixed:16,12 7fff 0001", "fixed:40,8,WRAP 7fffff8000 0000000001",
+                                  "int8:0.05 7f 01", "float16 7bff 0001", "bfloat16 7f7f 0001"}) {
+        const Words of = words_in(row), stored = words_in("--format memh --store " + of[0]);
+        for (const auto& [corner, word] : {std::pair("largest", of[1]), {"smallest", of[2]}})
+            CHECK(contains(output_of(layer + stored + Words{"--corners", corner}),
+                           "\n" + word + "\n" + word + "\n"));
+    }
 }
 
 }  // namespace

@@ -121,6 +121,7 @@ json field_schema(const cli::Option& option) {
                     {"maximum", std::numeric_limits<std::uint64_t>::max()}};
         case number: return number_schema(option.limits, false);
         case string: return std::strcmp(option.key, "example") == 0 ? example_schema() : path;
+        case text: return path;
         case strings: return strings_schema(option);
         case token: return {{"anyOf", json{number_schema(option.limits, true), path}}};
         case integers:
