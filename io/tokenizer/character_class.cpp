@@ -1,11 +1,10 @@
-#include "io/tokenizer/pattern.hpp"
+#include "io/tokenizer/characters.hpp"
 
 #include <algorithm>
 #include <cstdio>
 #include <sstream>
 
 #include "io/text/number_text.hpp"
-#include "io/tokenizer/characters.hpp"
 
 namespace attn::io {
 namespace {

@@ -1,4 +1,4 @@
-#include "io/tokenizer/pattern.hpp"
+#include "io/tokenizer/characters.hpp"
 
 #include <algorithm>
 #include <chrono>
