@@ -20,19 +20,11 @@ namespace {
 /// From blue by white to red. Source: ColorBrewer's RdBu.
 constexpr std::string_view red_blue_colors =
     "053061 2166ac 4393c3 92c5de d1e5f0 f7f7f7 fddbc7 f4a582 d6604d b2182b 67001f ";
-/// Of a colour in these texts: six hexadecimal digits and what ends them.
+/// The length of a colour: six hexadecimal digits and the character that ends them.
 constexpr std::size_t text_size = 7;
 
 constexpr int digit(char c) {
     return c <= '9' ? c - '0' : c - 'a' + 10;
-}
-
-Color color_of(std::string_view colors, std::size_t index) {
-    const auto part = [&](std::size_t at) {
-        return static_cast<std::uint8_t>(16 * digit(colors[text_size * index + at]) +
-                                         digit(colors[text_size * index + at + 1]));
-    };
-    return {part(0), part(2), part(4)};
 }
 
 /// Between the listed colours in proportion; position from 0 to 1.
@@ -196,6 +188,14 @@ double part_below(std::vector<double>& values, std::ptrdiff_t parts) {
 }
 
 }  // namespace
+
+Color color_of(std::string_view colors, std::size_t index) {
+    const auto part = [&](std::size_t at) {
+        return static_cast<std::uint8_t>(16 * digit(colors[text_size * index + at]) +
+                                         digit(colors[text_size * index + at + 1]));
+    };
+    return {part(0), part(2), part(4)};
+}
 
 std::span<const Color> cell_colors(bool is_diverging) {
     static const auto sequential = steps_of(viridis_colors, 240),
