@@ -1,7 +1,5 @@
 #include "core/check/comparison.hpp"
 
-#include "core/check/search.hpp"
-
 namespace attn {
 namespace {
 

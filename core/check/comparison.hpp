@@ -1,4 +1,6 @@
-// How well a computation under some conventions reproduces another program's arrays.
+// How well a computation under some conventions reproduces another program's arrays: by bounds, and
+// by the errors that are expected of a right program; and which conventions reproduce them: single
+// changes first, then pairs, then triples.
 #pragma once
 
 #include "core/check/departures.hpp"
@@ -111,5 +113,71 @@ std::vector<Alternative> fitted_numbers(const Comparison& comparison);
 /// question has dropout itself, or if the array does not hold all weights.
 std::optional<Problem> with_seen_dropout(const Problem& problem,
                                          const std::vector<TheirArray>& arrays);
+
+/// The errors of an array as multiples of those expected.
+struct NoiseFit {
+    bool fits = true;
+    bool is_known = true;     ///< of some rows
+    double all = 0;           ///< the root of the mean of e^2 / V, the variance
+    double most = 0;          ///< the same of the head, or the size of the element, that fits worst
+    bool is_element = false;  ///< it is of an element
+    /// In their array: the first element that does not fit, or else the one with the largest error
+    /// relative to its standard deviation.
+    std::size_t at = 0;
+    double theirs = 0, truth = 0;  ///< there
+};
+
+/// Under the question's own conventions, with operands rounded to the type first if that fits
+/// better. Empty: the array has no noise.
+std::optional<NoiseFit> noise_of_question(const Evaluator& evaluator, const GivenArray& given,
+                                          const Layout& layout, ThreadPool& pool);
+
+/// Whether errors under some conventions are within those expected, in arrays that have
+/// noise.
+class ArraysNoise {
+public:
+    /// `comparison` must outlive it.
+    explicit ArraysNoise(const Comparison& comparison);
+
+    bool fits(const Conventions& conventions, ThreadPool& pool) const;
+    /// Of one row, for one thread.
+    bool fits(const Conventions& conventions, const TheirRow& row) const;
+
+private:
+    const Comparison& comparison_;
+    std::vector<GivenArray> given_;  ///< in attn's layout
+    std::vector<Layout> layouts_;
+};
+
+/// The root of the mean square of what rounding the factors of products to the evaluator's type
+/// does to an array, over at most 64 rows of each head.
+double error_of_rounded_factors(const Evaluator& evaluator, ArrayId array);
+
+/// One convention that differs from the question's.
+struct Change {
+    const ConventionRow* convention;
+    std::string asked, found;  ///< "keep", "drop"
+    std::string flag;          ///< "--mask-true drop"; empty: attn has none
+};
+
+/// Changes that together reproduce every array to rounding.
+struct Match {
+    std::vector<Change> changes;
+    double ulp = 0;  ///< the largest error, in units in the last place of the arrays' type
+};
+
+struct SearchOptions {
+    std::size_t max_changes = 3;
+    /// Called by one thread at a time: how many candidates of how many of this size are done.
+    std::function<void(std::size_t changes, std::size_t done, std::size_t of)> progress;
+};
+
+/// All matches with the smallest number of changes, best first: the data cannot tell them apart.
+/// Empty: none. The arrays are not empty, and `Evaluator::has` each.
+std::vector<Match> search_conventions(const Problem& problem, const std::vector<TheirArray>& arrays,
+                                      const SearchOptions& options, ThreadPool& pool);
+
+/// About what it keeps in memory besides the problem, for arrays of so many types.
+double bytes_of_search(const Plan& plan, std::size_t types, std::size_t threads);
 
 }  // namespace attn

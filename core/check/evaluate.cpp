@@ -32,8 +32,8 @@ Candidate::Fill Candidate::fill_of(ArrayId array) {
 
 Candidate::Candidate(const Evaluator& evaluator, Conventions conventions, bool with_errors)
     : shared_(evaluator), problem_(shared_.problem()), plan_(problem_.plan),
-      model_(shared_.model()), c_(std::move(conventions)), with_errors_(with_errors),
-      is_linear_(plan_.config.rule.has_value()),
+      model_(shared_.model()), type_(row_of(shared_.arithmetic())), c_(std::move(conventions)),
+      with_errors_(with_errors), is_linear_(plan_.config.rule.has_value()),
       rounds_projected_(rounds(c_, Rounded::projected) || rounds(c_, Rounded::unrotated) ||
                         rounds(c_, Rounded::score_factors) || rounds(c_, Rounded::output_factors)),
       heads_(3), keys_(plan_.batch * plan_.kv_heads), values_(plan_.batch * plan_.kv_heads),

@@ -3,7 +3,6 @@
 // and it is independent of core/fused and core/linear.
 #pragma once
 
-#include "core/check/noise.hpp"
 #include "core/check/tensors.hpp"
 
 namespace attn {
@@ -86,7 +85,7 @@ public:
     /// the row depends on is computed.
     const Numbers& row(ArrayId array, std::size_t batch, std::size_t head, std::size_t row);
 
-    /// Whether the errors that are expected in a right program are known: see noise.hpp.
+    /// Whether the errors that are expected in a right program are known: see error_model.hpp.
     static bool has_noise(const Evaluator& evaluator, const Conventions& c, ArrayId array);
     /// The detail beyond which its variance has no more.
     NoiseDetail last_detail(ArrayId array) const;
@@ -244,6 +243,7 @@ private:
     const Problem& problem_;
     const Plan& plan_;
     const ErrorModel& model_;
+    const NumberTypeRow& type_;  ///< of the model
     Conventions c_;
     bool with_errors_, is_linear_;
     bool rounds_projected_;

@@ -5,7 +5,7 @@
 #include <sstream>
 
 #include "core/base/tensor.hpp"
-#include "core/check/noise_rule.hpp"
+#include "core/check/comparison.hpp"
 
 namespace attn {
 namespace {

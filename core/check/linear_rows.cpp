@@ -219,7 +219,6 @@ struct Candidate::NoisyState {
 
 void Candidate::step_noise(NoisyState& made, const RowsView& keys, const RowsView& values,
                            std::size_t index) const {
-    const NumberTypeRow& type = row_of(shared_.arithmetic());
     const HeadGates gates(problem_, index, keys.rows);
     const std::size_t t = made.done++, d_k = keys.columns;
     const double* const k = keys.at(t);
@@ -229,7 +228,7 @@ void Candidate::step_noise(NoisyState& made, const RowsView& keys, const RowsVie
     const double rate = gates.rate(t);
     // To the nearest number with as many digits, without a branch: Dekker 1971, "A floating-point
     // technique for extending the available precision".
-    const auto round = [split = type.unit * 0x1p53 + 1](double x) {
+    const auto round = [split = type_.unit * 0x1p53 + 1](double x) {
         const double more = split * x;
         return more - (more - x);
     };
@@ -237,7 +236,7 @@ void Candidate::step_noise(NoisyState& made, const RowsView& keys, const RowsVie
     std::vector<double> held(d_v, 0), rounded_held(d_v, 0), of_held(d_v, 0), of_products(d_v, 0);
     for (std::size_t i = 0; i < d_k; ++i) {
         const double decay = made.decay_at(t, i), rounded_decay = round(decay), key = k[i],
-                     of_product = decay == 1 ? 0 : square(type.unit);
+                     of_product = decay == 1 ? 0 : square(type_.unit);
         const auto [x, y, of_x] = made.row(i, d_v);
         for (std::size_t j = 0; j < d_v; ++j) {
             x[j] *= decay;
@@ -249,7 +248,7 @@ void Candidate::step_noise(NoisyState& made, const RowsView& keys, const RowsVie
             held[j] += key * x[j];
             rounded_held[j] += key * y[j];
             of_held[j] += square(key) * of_x[j];
-            of_products[j] += square(type.unit * key * x[j]);
+            of_products[j] += square(type_.unit * key * x[j]);
         }
     }
     std::vector<double> update = v, rounded(d_v), own(d_v, 0);
@@ -258,15 +257,15 @@ void Candidate::step_noise(NoisyState& made, const RowsView& keys, const RowsVie
         if (!corrects) continue;
         update[j] = rate * (v[j] - held[j]);
         rounded[j] = round(round(rate) * round(rounded[j] - round(rounded_held[j])));
-        own[j] = square_of_half(type, update[j]) +
-                 square(rate) * (square_of_half(type, held[j]) + square_of_half(type, v[j]) +
-                                 square_of_half(type, v[j] - held[j]) + of_products[j]);
+        own[j] = square_of_half(type_, update[j]) +
+                 square(rate) * (square_of_half(type_, held[j]) + square_of_half(type_, v[j]) +
+                                 square_of_half(type_, v[j] - held[j]) + of_products[j]);
     }
     made.update.insert(made.update.end(), update.begin(), update.end());
     for (std::size_t i = 0; i < d_k; ++i) {
         const double key = k[i], of_key = square(key),
                      kept = corrects ? std::max(0.0, 1 - 2 * rate * of_key) : 1,
-                     of_other = square(rate) * of_key, unit = type.unit, least = type.least / 2;
+                     of_other = square(rate) * of_key, unit = type_.unit, least = type_.least / 2;
         const auto [x, y, of_x] = made.row(i, d_v);
         for (std::size_t j = 0; j < d_v; ++j) {
             const double product = key * update[j];
@@ -284,7 +283,6 @@ void Candidate::step_noise(NoisyState& made, const RowsView& keys, const RowsVie
 /// Without an output projection, of some rows and columns, others in each head: all of them would
 /// cost three times as much as the outputs do. The variance of the rest is infinite.
 void Candidate::add_noise_of_states(const QueryRow& q, double* variance) {
-    const NumberTypeRow& type = row_of(shared_.arithmetic());
     const std::size_t kv_head = kv_head_of(q.at.head), token = plan_.first_query + q.at.row,
                       index = q.at.batch * plan_.kv_heads + kv_head;
     const RowsView keys = joined(Tensor::key, q.at.batch, kv_head),
@@ -310,18 +308,18 @@ void Candidate::add_noise_of_states(const QueryRow& q, double* variance) {
             for (const double x : made->taken(
                      past.empty() ? zeros.data() : past.data() + (index * d_k + i) * all, all)) {
                 made->state.push_back(x);
-                made->rounded.push_back(type.round(x));
+                made->rounded.push_back(type_.round(x));
             }
         made->variance.assign(made->state.size(), 0);
     }
     while (made->done < token + 1) step_noise(*made, keys, values, index);
     const std::size_t d_v = made->state.size() / d_k;
     std::vector<double> reader(query.value, query.value + d_k), drift(d_v, 0), sum(d_v, 0);
-    const double least = type.least / 2;
+    const double least = type_.least / 2;
     for (std::size_t i = 0; i < d_k; ++i) {
         reader[i] *= c_.scale;
         // The query may be multiplied by the scale first, and its products with the state stored.
-        const double r = reader[i], of_query = square_of_half(type, r) + square(type.unit * r);
+        const double r = reader[i], of_query = square_of_half(type_, r) + square(type_.unit * r);
         const auto [x, y, of_x] = made->row(i, d_v);
         for (std::size_t j = 0; j < d_v; ++j) {
             drift[j] += r * (y[j] - x[j]);
@@ -331,7 +329,7 @@ void Candidate::add_noise_of_states(const QueryRow& q, double* variance) {
     // Chunks round the products of queries and keys.
     for (std::size_t s = token + 1; s-- > 0;) {
         const double product = inner_product(reader.data(), keys.at(s), d_k),
-                     error = std::max(type.unit * std::abs(product), least);
+                     error = std::max(type_.unit * std::abs(product), least);
         const double* const update = &made->update[s * d_v];
         for (std::size_t j = 0; j < d_v; ++j) sum[j] += square(error * update[j]);
         for (std::size_t i = 0; i < d_k; ++i) reader[i] *= made->decay_at(s, i);

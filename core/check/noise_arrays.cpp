@@ -48,14 +48,13 @@ Candidate::KeyMeans Candidate::key_means(const QueryRow& q, const NoisyRow& nois
 
 /// Twice the variance of the weights of a query.
 std::vector<double> Candidate::weight_variance(const QueryRow& q, NoiseDetail detail) {
-    const NumberTypeRow& type = row_of(shared_.arithmetic());
     const std::vector<double>& weight = q.weight.value;
     std::vector<double> variance(weight.size());
     for (std::size_t k = 0; k < weight.size(); ++k) {
         // Programs may flush it to 0; otherwise the sum that it is divided by is rounded.
         const bool is_lost = weight[k] <= model_.least_power();
         variance[k] =
-            square_of_half(type, weight[k]) + square(is_lost ? weight[k] : type.unit * weight[k]);
+            square_of_half(type_, weight[k]) + square(is_lost ? weight[k] : type_.unit * weight[k]);
     }
     if (detail == NoiseDetail::storing) return variance;
     const RowsView keys = joined(Tensor::key, q.at.batch, kv_head_of(q.at.head));
@@ -80,12 +79,11 @@ std::vector<double> Candidate::weight_variance(const QueryRow& q, NoiseDetail de
 }
 
 void Candidate::add_noise_of_weights(ArrayId array, const RowIndex& at, NoiseDetail detail) {
-    const NumberTypeRow& type = row_of(shared_.arithmetic());
     if (array != "attention_weights" || !plan_.shown.averages(array)) {
         const QueryRow& q = weighed(at);
         const std::vector<double> variance = weight_variance(q, detail);
         for (std::size_t k = 0; k < variance.size(); ++k)
-            noise_.add(k, half_unit(type, q.weight.value[k]), variance[k] / 2);
+            noise_.add(k, half_unit(type_, q.weight.value[k]), variance[k] / 2);
         return;
     }
     std::vector<double> mean(plan_.kv_len, 0), variance(plan_.kv_len, 0);
@@ -100,7 +98,7 @@ void Candidate::add_noise_of_weights(ArrayId array, const RowIndex& at, NoiseDet
         }
     }
     for (std::size_t k = 0; k < plan_.kv_len; ++k) {
-        const double h = half_unit(type, mean[k]);
+        const double h = half_unit(type_, mean[k]);
         // The mean is rounded; so is the sum, whose half unit divided by their number may be
         // larger.
         noise_.add(k, h, (variance[k] + 3 * square(h)) / 2);
@@ -108,12 +106,11 @@ void Candidate::add_noise_of_weights(ArrayId array, const RowIndex& at, NoiseDet
 }
 
 void Candidate::add_noise_of_logsumexp(const RowIndex& at, NoiseDetail detail) {
-    const NumberTypeRow& type = row_of(shared_.arithmetic());
     const QueryRow& q = weighed(at);
-    const double x = q.logsumexp.value, h = half_unit(type, x);
+    const double x = q.logsumexp.value, h = half_unit(type_, x);
     if (!std::isfinite(x)) return noise_.add(0, h, square(h));
     const double largest = *std::max_element(q.scores.value.begin(), q.scores.value.end());
-    double variance = square(h) + square(type.unit) + square_of_half(type, x - largest);
+    double variance = square(h) + square(type_.unit) + square_of_half(type_, x - largest);
     if (detail != NoiseDetail::storing) {
         const RowsView keys = joined(Tensor::key, at.batch, kv_head_of(at.head));
         const NoisyRow noisy = noisy_row(q);
@@ -141,7 +138,6 @@ struct Candidate::ProjectedColumns {
 /// An error of a weight changes all columns of a head together, so that it is propagated through
 /// the projection. Of large results each block of rows does this for different columns only.
 const Candidate::ProjectedColumns& Candidate::projected_columns(const RowIndex& at) {
-    const NumberTypeRow& type = row_of(shared_.arithmetic());
     constexpr std::size_t column_limit = 64, work_limit = std::size_t{1} << 26U;
     const std::size_t d = plan_.d_v, d_out = plan_.d_out,
                       work = plan_.batch * plan_.rows * plan_.heads * plan_.kv_len * d_out,
@@ -170,7 +166,7 @@ const Candidate::ProjectedColumns& Candidate::projected_columns(const RowIndex& 
             for (std::size_t i = 0; i < count; ++i)
                 projected.at(k)[i] = inner_product(values.at(k), weight.at(i), d);
             if (!rounds_values || k < cached) continue;
-            for (std::size_t c = 0; c < d; ++c) squares[c] = square_of_half(type, values.at(k)[c]);
+            for (std::size_t c = 0; c < d; ++c) squares[c] = square_of_half(type_, values.at(k)[c]);
             for (std::size_t i = 0; i < count; ++i)
                 for (std::size_t c = 0; c < d; ++c)
                     rounded.at(k)[i] += squares[c] * square(weight.at(i)[c]);
@@ -180,7 +176,6 @@ const Candidate::ProjectedColumns& Candidate::projected_columns(const RowIndex& 
 }
 
 void Candidate::add_noise_of_output_projection(const RowIndex& at, NoiseDetail detail) {
-    const NumberTypeRow& type = row_of(shared_.arithmetic());
     const ProjectedColumns& made = projected_columns(at);
     const std::size_t count = made.columns.size(), d = plan_.d_v;
     std::vector<double> result(count, 0), variance(count, 0), of_head(count), output(count);
@@ -190,7 +185,7 @@ void Candidate::add_noise_of_output_projection(const RowIndex& at, NoiseDetail d
         const std::vector<double>& o = q.output.value;
         const RowsView weight = made.weight[head].view();
         std::vector<double> of_columns(d);
-        for (std::size_t c = 0; c < d; ++c) of_columns[c] = square_of_half(type, o[c]);
+        for (std::size_t c = 0; c < d; ++c) of_columns[c] = square_of_half(type_, o[c]);
         if (detail != NoiseDetail::storing && is_linear_) add_noise_of_states(q, of_columns.data());
         std::fill(of_head.begin(), of_head.end(), 0);
         for (std::size_t i = 0; i < count; ++i) {
@@ -202,7 +197,7 @@ void Candidate::add_noise_of_output_projection(const RowIndex& at, NoiseDetail d
                 sizes += std::abs(o[c] * weight.at(i)[c]);
             }
             // Numerators or the normaliser may be rounded separately.
-            of_head[i] += square(type.unit) * std::max(apart, square(output[i]));
+            of_head[i] += square(type_.unit) * std::max(apart, square(output[i]));
             floor = std::max(floor, of_float32_sums * sizes);
             result[i] += output[i];
         }
@@ -223,8 +218,8 @@ void Candidate::add_noise_of_output_projection(const RowIndex& at, NoiseDetail d
         const double product = result[i];
         if (c_.adds_bias[index_of(Tensor::out)] && !bias.empty())
             result[i] += bias[made.columns[i]];
-        const double h = half_unit(type, result[i]);
-        variance[i] += square(h) + (result[i] == product ? 0 : square_of_half(type, product));
+        const double h = half_unit(type_, result[i]);
+        variance[i] += square(h) + (result[i] == product ? 0 : square_of_half(type_, product));
         noise_.add(made.columns[i], h, variance[i] / 2 + square(floor));
     }
     noise_.floor = floor;

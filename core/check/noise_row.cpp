@@ -70,14 +70,13 @@ const Noise& Candidate::noise(ArrayId array, const RowIndex& at, NoiseDetail det
 void Candidate::add_noise_of_head(const RowIndex& at, std::size_t head, bool joins,
                                   NoiseDetail detail) {
     QueryRow& q = answered(joins ? joined_from(at, head) : at);
-    const NumberTypeRow& type = row_of(shared_.arithmetic());
     const RowsView values = joined(Tensor::value, q.at.batch, kv_head_of(q.at.head));
     const std::vector<double>& o = q.output.value;
     std::vector<double> variance(o.size());
     const double floor = floor_of(q, values);
     for (std::size_t i = 0; i < o.size(); ++i)
         // A numerator or a normaliser may be rounded separately.
-        variance[i] = square_of_half(type, o[i]) + square(type.unit * o[i]);
+        variance[i] = square_of_half(type_, o[i]) + square(type_.unit * o[i]);
     if (detail != NoiseDetail::storing && is_linear_) {
         add_noise_of_states(q, variance.data());
     } else if (detail != NoiseDetail::storing) {
@@ -87,15 +86,14 @@ void Candidate::add_noise_of_head(const RowIndex& at, std::size_t head, bool joi
     }
     for (std::size_t i = 0; i < o.size(); ++i)
         if (!is_linear_ || variance[i] != HUGE_VAL)
-            noise_.add(joins ? joined_column(head, i) : i, half_unit(type, o[i]),
+            noise_.add(joins ? joined_column(head, i) : i, half_unit(type_, o[i]),
                        variance[i] / 2 + square(floor));
     noise_.floor = std::max(noise_.floor, floor);
 }
 
 /// Of sums in float32, and of subnormal numbers, which programs may take as 0.
 double Candidate::floor_of(const QueryRow& q, const RowsView& values) {
-    const NumberTypeRow& type = row_of(shared_.arithmetic());
-    const double normal = shared_.arithmetic() == NumberType::float16 ? 0 : type.least_normal();
+    const double normal = shared_.arithmetic() == NumberType::float16 ? 0 : type_.least_normal();
     if (is_linear_) return normal * static_cast<double>(plan_.d_k);
     double most = 0;
     std::vector<double>& largest =
@@ -129,17 +127,15 @@ std::vector<double> Candidate::shared_weights(const QueryRow& q) {
 }
 
 void Candidate::add_noise_of_values(const QueryRow& q, const RowsView& values, double* variance) {
-    const NumberTypeRow& type = row_of(shared_.arithmetic());
     const std::vector<double> weight = shared_weights(q);
     for (std::size_t k = 0; k < values.rows; ++k)
         for (std::size_t i = 0; i < values.columns && weight[k] > 0; ++i)
-            variance[i] += square(weight[k] * half_unit(type, values.at(k)[i]));
+            variance[i] += square(weight[k] * half_unit(type_, values.at(k)[i]));
 }
 
 /// Without `of_query` and `of_key` of its keys, which cost the most.
 NoisyRow Candidate::noisy_scores(const QueryRow& q) const {
-    const NumberTypeRow& type = row_of(shared_.arithmetic());
-    const double u = type.unit, scale = c_.scale, cap = c_.softcap;
+    const double u = type_.unit, scale = c_.scale, cap = c_.softcap;
     const bool is_float16 = shared_.arithmetic() == NumberType::float16;
     const std::vector<double>&score = q.scores.value, &weight = q.weight.value;
     const double cell_size = std::log1p(2 * u);
@@ -153,44 +149,45 @@ NoisyRow Candidate::noisy_scores(const QueryRow& q) const {
         return static_cast<std::int64_t>(std::floor((most - x) / cell_size));
     };
     const auto weight_error = [&](double p) {
-        return is_float16 ? std::min(p, std::max(u * p, type.least / 2)) : u * p;
+        return is_float16 ? std::min(p, std::max(u * p, type_.least / 2)) : u * p;
     };
     NoisyRow made;
     std::vector<NoisyKey>& keys = made.keys;
     keys.reserve(score.size() + 1);
     const double slope = c_.alibi.is_on ? slope_of(q.at.head) : 0;
-    made.slope_error = type.round(slope) - slope;
+    made.slope_error = type_.round(slope) - slope;
     for (std::size_t k = 0; k < score.size(); ++k) {
         const double p = weight[k];
         if (!(p > 0)) continue;
         double x = q.raw.value[k] * scale, factor = 1,
                squares =
-                   square(scale) * square_of_half(type, q.raw.value[k]) + square_of_half(type, x);
+                   square(scale) * square_of_half(type_, q.raw.value[k]) + square_of_half(type_, x);
         if (cap != 0) {
             const double bent = std::tanh(x / cap);
             factor = 1 - square(bent);
-            squares = square(factor) * (squares + square(cap) * square_of_half(type, x / cap)) +
-                      square(cap) * square_of_half(type, bent) + square_of_half(type, cap * bent);
+            squares = square(factor) * (squares + square(cap) * square_of_half(type_, x / cap)) +
+                      square(cap) * square_of_half(type_, bent) + square_of_half(type_, cap * bent);
             x = cap * bent;
         }
         if (c_.alibi.is_on) {
             const double distance = alibi_distance(q, k), bias = slope * distance;
             x += bias;
-            squares += square_of_half(type, bias) + square(slope) * square_of_half(type, distance) +
-                       square_of_half(type, x);
+            squares += square_of_half(type_, bias) +
+                       square(slope) * square_of_half(type_, distance) + square_of_half(type_, x);
         }
         for (std::size_t i = 0; i < c_.masks.size(); ++i) {
             const double added = added_by_mask(q, i, k);
             if (added == 0) continue;
             x += added;
-            squares += square_of_half(type, added) + square_of_half(type, x);
+            squares += square_of_half(type_, added) + square_of_half(type_, x);
         }
         keys.push_back({k, cell_of(score[k], p), p, weight_error(p), std::sqrt(squares),
                         square(factor * scale)});
     }
     if (q.sink_weight > 0) {
         const double sink = sink_of_head(q.at.head), p = q.sink_weight;
-        keys.push_back({score.size(), cell_of(sink, p), p, weight_error(p), half_unit(type, sink)});
+        keys.push_back(
+            {score.size(), cell_of(sink, p), p, weight_error(p), half_unit(type_, sink)});
     }
     std::sort(keys.begin(), keys.end(),
               [](const NoisyKey& a, const NoisyKey& b) { return a.cell < b.cell; });
@@ -247,19 +244,18 @@ NoisyRow Candidate::noisy_row(const QueryRow& q) {
 void Candidate::set_head_variance(const double* plain, const double* made,
                                   const RowRotation* rotation, std::size_t position,
                                   std::size_t columns, bool is_projected, double* variance) const {
-    const NumberTypeRow& type = row_of(shared_.arithmetic());
     std::vector<double> of_plain(columns, 0);
     for (std::size_t i = 0; i < columns && is_projected; ++i)
-        of_plain[i] = square_of_half(type, plain[i]);
+        of_plain[i] = square_of_half(type_, plain[i]);
     for (std::size_t i = 0; i < columns; ++i)
-        variance[i] = square_of_half(type, made[i]) + of_plain[i];
+        variance[i] = square_of_half(type_, made[i]) + of_plain[i];
     if (rotation == nullptr) return;
     const bool is_half = rotation->layout == Rope::half;
     const std::size_t step = is_half ? 1 : 2, apart = is_half ? rotation->pairs : 1;
     for (std::size_t i = 0; i < rotation->pairs; ++i) {
         const double cos = rotation->cosine[position * rotation->pairs + i],
                      sin = rotation->sine[position * rotation->pairs + i];
-        const double of_cos = square_of_half(type, cos), of_sin = square_of_half(type, sin);
+        const double of_cos = square_of_half(type_, cos), of_sin = square_of_half(type_, sin);
         const std::size_t one = i * step, other = one + apart;
         for (const auto& [to, with_cos, with_sin] :
              {std::array{one, one, other}, std::array{other, other, one}}) {
@@ -267,8 +263,8 @@ void Candidate::set_head_variance(const double* plain, const double* made,
             // Its own error before the rotation becomes that of both.
             variance[to] += square(cos) * of_plain[with_cos] - of_plain[to] +
                             square(sin) * of_plain[with_sin] + square(x) * of_cos +
-                            square(y) * of_sin + square_of_half(type, x * cos) +
-                            square_of_half(type, y * sin) + square_of_half(type, made[to]);
+                            square(y) * of_sin + square_of_half(type_, x * cos) +
+                            square_of_half(type_, y * sin) + square_of_half(type_, made[to]);
         }
     }
 }

@@ -1,4 +1,4 @@
-#include "core/check/noise_rule.hpp"
+#include "core/check/comparison.hpp"
 
 #include <limits>
 

@@ -1,18 +1,214 @@
-// A question with its numbers in float64, as the search and the error bounds compute it.
+// A question with its numbers in float64, as the search and the error bounds compute it, and the
+// conventions of a computation of attention: everything in which two correct-looking programs
+// differ. A question's own are one set of values; the search changes them one at a time.
 #pragma once
 
 #include <algorithm>
+#include <array>
+#include <cmath>
+#include <compare>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
 #include <span>
+#include <vector>
 
+#include "core/base/number_type.hpp"
 #include "core/base/thread_pool.hpp"
-#include "core/check/conventions.hpp"
 #include "core/layer/norm.hpp"
 #include "core/layer/operands.hpp"
 #include "core/layer/result.hpp"
 #include "core/operator/arrays.hpp"
+#include "core/operator/choices.hpp"
+#include "core/plan/operand_table.hpp"
 #include "core/plan/plan.hpp"
 
 namespace attn {
+
+/// The tensors that projections make, and the output.
+enum class Tensor { query, key, value, out };
+constexpr std::size_t index_of(Tensor tensor) {
+    return static_cast<std::size_t>(tensor);
+}
+template <class T>
+using PerTensor = std::array<T, 4>;  // by Tensor
+
+/// How the columns of (tokens, heads * d) become heads.
+enum class HeadSplit {
+    columns,      ///< head h has columns h * d to (h + 1) * d
+    reshaped,     ///< read as (heads, tokens, d); operands of that shape: as (tokens, heads, d)
+    joined,       ///< operands (heads, tokens, d): as columns in order, which are then `reshaped`
+    interleaved,  ///< head h has columns h, h + heads, ...
+    packed,       ///< queries, keys and values side by side are read as (heads, 3, d) columns
+    unpacked,     ///< the inverse: stored as (heads, 3, d) columns, read as (3, heads, d)
+};
+
+/// Which key head a query head uses: h / group, h % kv_heads, or 0.
+enum class HeadGroups { blocks, interleaved, first };
+
+/// The order of what is done to scores before the softmax.
+enum class ScoreStage { scale, softcap, alibi, bias, block };  ///< bias: additive masks
+inline constexpr std::array default_score_order{
+    ScoreStage::scale, ScoreStage::softcap, ScoreStage::alibi, ScoreStage::bias, ScoreStage::block};
+
+/// How masked keys are excluded.
+enum class Blocking {
+    before,       ///< their scores are replaced before the softmax
+    renormalize,  ///< their weights are set to 0 after it, and rows are divided by their sums
+    after,        ///< their weights are set to 0 after it, rows not divided
+};
+
+enum class AlibiSlopes {
+    asked,      ///< the question's; as published if it has none
+    from_one,   ///< 2^(-8 (h + 1) / heads)
+    from_zero,  ///< 2^(-8 h / heads)
+    published,  ///< as from_one for powers of two; else the paper's own interleaving
+    reversed,   ///< those asked, of the heads in the opposite order
+    slow,       ///< 2^(-4 (h + 1) / heads)
+};
+
+/// What the slopes are multiplied by, with the key's index k and the query's position p.
+enum class AlibiDistance {
+    from_query,  ///< k - p
+    absolute,    ///< -|k - p|
+    from_start,  ///< k
+};
+
+/// How a mask that is an operand enters; true is 1.
+enum class MaskUse {
+    blocks,      ///< excludes keys
+    added,       ///< to the scores
+    multiplied,  ///< the scores are multiplied by it where masks are added
+    ignored
+};
+
+/// What kv_lengths and a key_padding_mask exclude.
+enum class PaddingAxis { keys, queries, both };
+
+/// The axis over which weights add up to 1.
+enum class SoftmaxAxis { keys, queries, heads, batch };
+
+/// The arrays that a program may have rounded to a smaller type.
+enum class Rounded {
+    inputs,         ///< sources, and cached keys and values
+    parameters,     ///< weights and biases of projections
+    unrotated,      ///< queries, keys and values before the rotation
+    projected,      ///< and after it
+    score_factors,  ///< queries and keys where they are multiplied, not where they are stored
+    products,       ///< of queries and keys
+    scores,         ///< that enter the softmax
+    weights,
+    output_factors,  ///< weights and values where they are multiplied, not where they are stored
+    outputs,         ///< of heads
+    context          ///< after the output projection
+};
+
+// NOLINTBEGIN(modernize-use-nullptr): a defaulted <=> compares with 0.
+struct AlibiConvention {
+    bool is_on = false;
+    double sign = 1;
+    AlibiSlopes slopes = AlibiSlopes::asked;
+    AlibiDistance distance = AlibiDistance::from_query;
+    bool is_scaled = false;  ///< the slopes are multiplied by the scale
+
+    auto operator<=>(const AlibiConvention&) const = default;
+};
+
+struct MaskConvention {
+    MaskUse use = MaskUse::blocks;
+    bool nonzero_keeps = true;  ///< else numbers other than 0 exclude keys
+    double factor = 1;          ///< of what is added
+
+    auto operator<=>(const MaskConvention&) const = default;
+};
+
+struct RopeConvention {
+    std::optional<Rope> pairs;  ///< none: not rotated
+    double base = 0;
+    std::size_t dims = 0;
+    std::size_t frequency_dims = 0;  ///< D of base^(-2m/D); 0: `dims`
+    std::vector<double> scaling;
+    std::int64_t first_query = 0, first_key = 0;  ///< positions of query 0 and of the first new key
+    int query_times = 1, key_times = 1;           ///< how often each is rotated; -1: backwards
+    int value_times = 0;                          ///< likewise, at the positions of the keys
+
+    auto operator<=>(const RopeConvention&) const = default;
+};
+
+/// The rules that exclude keys by their position. `offset` leads from a query's index to its
+/// position among the keys, one for all batch entries, or one each.
+struct BandConvention {
+    bool causal = false;
+    std::int64_t causal_shift = 0;  ///< a query sees keys up to its position + this
+    bool causal_reversed = false;   ///< sees keys from its position + the shift on instead
+    std::vector<std::int64_t> offset{0};
+    std::int64_t left = -1, right = -1;       ///< the window; -1 is unbounded
+    std::vector<std::int64_t> window_offset;  ///< empty: as `offset`
+
+    auto operator<=>(const BandConvention&) const = default;
+};
+
+/// From the sources to the queries, keys and values, and from the outputs of heads to the output.
+struct ProjectionConvention {
+    /// The weight, which is then stored as (d_in, d_out) and read as (d_out, d_in), or the other
+    /// way round; without projections the operand, of whose matrices (len, columns) are read as
+    /// (columns, len). Where both sizes are equal that is the transpose.
+    PerTensor<bool> transposed{};
+    PerTensor<bool> adds_bias{};
+    HeadSplit split = HeadSplit::columns;   ///< of queries, keys and values
+    HeadSplit merged = HeadSplit::columns;  ///< of the outputs of heads
+    bool projects_out = true;               ///< else the joined heads are the context vectors
+    /// The tensor that is used in place of each: {query, key, value} if none are exchanged.
+    std::array<Tensor, 3> used{Tensor::query, Tensor::key, Tensor::value};
+    /// The source that each is projected from, and the weight and bias that project it.
+    std::array<Tensor, 3> projected_from{Tensor::query, Tensor::key, Tensor::value};
+    std::array<Tensor, 3> projected_by{Tensor::query, Tensor::key, Tensor::value};
+    HeadGroups groups = HeadGroups::blocks;
+    RopeConvention rope;
+
+    auto operator<=>(const ProjectionConvention&) const = default;
+};
+
+struct Conventions : ProjectionConvention {
+    // Scores. Each stage is applied to what the one before gives, masked scores included.
+    double scale = 1;
+    double softcap = 0;              ///< 0 is off
+    bool softcap_multiplies = true;  ///< c tanh(x / c); else tanh(x / c)
+    std::array<ScoreStage, 5> order = default_score_order;
+    AlibiConvention alibi;
+
+    // Masks.
+    BandConvention band;
+    std::vector<std::uint64_t> kv_lengths;    ///< empty: all keys are valid
+    bool lengths_from_end = false;            ///< the last keys are the valid ones
+    std::uint64_t first_key = 0;              ///< keys before it are excluded
+    PaddingAxis padding = PaddingAxis::keys;  ///< others only where q_len == kv_len
+    std::array<MaskConvention, mask_operands.size()> masks;
+    bool mask_transposed = false;  ///< the mask's last two axes are swapped; they are equal
+    bool mask_tiled = false;       ///< entry b, head h has the mask of entry (b heads + h) % batch
+    Blocking blocking = Blocking::before;
+    double masked_value = -HUGE_VAL;
+    bool masked_value_is_added = false;  ///< else it replaces the score
+    bool empty_rows_are_nan = false;     ///< of queries whose keys are all excluded; else 0
+
+    // Weights.
+    SoftmaxAxis axis = SoftmaxAxis::keys;
+    std::vector<double> sink;  ///< empty: none
+    bool drops = false;        ///< the question's dropout is applied
+    bool rescales_dropout = true;
+    double weight_factor = 1;  ///< the weights are multiplied by it after the softmax
+
+    /// Arrays that are rounded to a type after they are computed.
+    struct Rounding {
+        Rounded what;
+        NumberType to;
+        auto operator<=>(const Rounding&) const = default;
+    };
+    std::vector<Rounding> roundings;
+
+    auto operator<=>(const Conventions&) const = default;
+};
+// NOLINTEND(modernize-use-nullptr)
 
 /// Rows of numbers and, where they were asked for, bounds on their errors: else these are 0, or
 /// none.

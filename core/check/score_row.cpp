@@ -250,19 +250,18 @@ void Candidate::add_masks(const QueryRow& q, KeyNumbers& x) const {
 
 void Candidate::block_scores(const QueryRow& q, KeyNumbers& x) const {
     if (c_.blocking != Blocking::before) return;
-    const NumberTypeRow& type = row_of(shared_.arithmetic());
     for (std::size_t k = 0; k < x.value.size(); ++k) {
         if (q.is_unblocked[k] != 0 || x.value[k] == no_score) continue;
         double error = 0;
         if (c_.masked_value_is_added && std::isfinite(c_.masked_value)) {
             // A large number leaves only the leading digits of the score, or none.
             if (with_errors_) error = x.error(k);
-            const auto sum = [&](double score) { return type.round(score + c_.masked_value); };
+            const auto sum = [&](double score) { return type_.round(score + c_.masked_value); };
             const double low = sum(x.value[k] - error), high = sum(x.value[k] + error);
             x.value[k] = sum(x.value[k]);
             error = std::isfinite(x.value[k]) ? std::max(x.value[k] - low, high - x.value[k]) : 0;
         } else {
-            x.value[k] = type.round(c_.masked_value);
+            x.value[k] = type_.round(c_.masked_value);
         }
         if (with_errors_) x.replace(k, error);
     }

@@ -1,8 +1,6 @@
-#include "core/check/search.hpp"
+#include "core/check/comparison.hpp"
 
 #include <tuple>
-
-#include "core/check/noise_rule.hpp"
 
 namespace attn {
 namespace {

@@ -29,6 +29,9 @@ std::span<const Color> cell_colors(bool is_diverging);
 /// The nearest of them to `position`.
 Color color_at(double position, bool is_diverging);
 
+/// A colour of a text of colours: six hexadecimal digits each, and a character that ends them.
+Color color_of(std::string_view colors, std::size_t index);
+
 /// Black or white, whichever has more contrast on `ground`.
 Color ink_on(const Color& ground);
 

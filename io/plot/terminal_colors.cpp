@@ -12,24 +12,11 @@ namespace {
 
 /// xterm's palette: 16 colours, a cube of 6 x 6 x 6, 24 greys.
 Color palette_color(std::size_t index) {
-    constexpr std::array<Color, 16> basic{{{0, 0, 0},
-                                           {205, 0, 0},
-                                           {0, 205, 0},
-                                           {205, 205, 0},
-                                           {0, 0, 238},
-                                           {205, 0, 205},
-                                           {0, 205, 205},
-                                           {229, 229, 229},
-                                           {127, 127, 127},
-                                           {255, 0, 0},
-                                           {0, 255, 0},
-                                           {255, 255, 0},
-                                           {92, 92, 255},
-                                           {255, 0, 255},
-                                           {0, 255, 255},
-                                           {255, 255, 255}}};
+    constexpr std::string_view basic =
+        "000000 cd0000 00cd00 cdcd00 0000ee cd00cd 00cdcd e5e5e5 "
+        "7f7f7f ff0000 00ff00 ffff00 5c5cff ff00ff 00ffff ffffff ";
     constexpr std::array<std::uint8_t, 6> levels{0, 95, 135, 175, 215, 255};
-    if (index < 16) return basic[index];
+    if (index < 16) return color_of(basic, index);
     if (index < 232) {
         const std::size_t cube = index - 16;
         return {levels[cube / 36], levels[cube / 6 % 6], levels[cube % 6]};

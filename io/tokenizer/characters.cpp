@@ -5,8 +5,13 @@
 #include <algorithm>
 
 #include "io/file/bytes.hpp"
+#include "io/text/text.hpp"
 
 namespace attn::io {
+
+/// scripts.txt: all of Unicode 14 but the three that count as one. Source: Scripts.txt.
+extern const std::string_view script_names;
+
 namespace {
 
 constexpr CodeRange white_space[] = {
@@ -77,38 +82,15 @@ void append_form(std::string& result, std::vector<utf8proc_int32_t>& codes, Norm
     codes.clear();
 }
 
-/// All of Unicode 14 but the three that count as one. Source: Scripts.txt.
-constexpr std::string_view script_names =
-    "Latin Common Inherited Greek Cyrillic Arabic Devanagari Hangul Thai Hebrew Armenian "
-    "Bengali Gurmukhi Gujarati Oriya Tamil Telugu Kannada Malayalam Sinhala Lao Tibetan Myanmar "
-    "Georgian Ethiopic Cherokee Canadian_Aboriginal Ogham Runic Khmer Mongolian Bopomofo Yi "
-    "Old_Italic Gothic Deseret Tagalog Hanunoo Buhid Tagbanwa Limbu Tai_Le Linear_B Ugaritic "
-    "Shavian Osmanya Cypriot Braille Buginese Coptic New_Tai_Lue Glagolitic Tifinagh "
-    "Syloti_Nagri Old_Persian Kharoshthi Balinese Cuneiform Phoenician Phags_Pa Nko Sundanese "
-    "Lepcha Ol_Chiki Vai Saurashtra Kayah_Li Rejang Lycian Carian Lydian Cham Tai_Tham Tai_Viet "
-    "Avestan Egyptian_Hieroglyphs Samaritan Lisu Bamum Javanese Meetei_Mayek Imperial_Aramaic "
-    "Old_South_Arabian Inscriptional_Parthian Inscriptional_Pahlavi Old_Turkic Kaithi Batak "
-    "Brahmi Mandaic Chakma Meroitic_Cursive Meroitic_Hieroglyphs Miao Sharada Sora_Sompeng "
-    "Takri Syriac Thaana Caucasian_Albanian Bassa_Vah Duployan Elbasan Grantha Pahawh_Hmong "
-    "Khojki Linear_A Mahajani Manichaean Mende_Kikakui Modi Mro Old_North_Arabian Nabataean "
-    "Palmyrene Pau_Cin_Hau Old_Permic Psalter_Pahlavi Siddham Khudawadi Tirhuta Warang_Citi "
-    "Ahom Anatolian_Hieroglyphs Hatran Multani Old_Hungarian SignWriting Adlam Bhaiksuki "
-    "Marchen Newa Osage Tangut Masaram_Gondi Nushu Soyombo Zanabazar_Square Dogra Gunjala_Gondi "
-    "Hanifi_Rohingya Makasar Medefaidrin Old_Sogdian Sogdian Elymaic Nandinagari "
-    "Nyiakeng_Puachue_Hmong Wancho Chorasmian Dives_Akuru Khitan_Small_Script Yezidi "
-    "Cypro_Minoan Old_Uyghur Tangsa Toto Vithkuqi ";
-
 /// "X[X and what has no script]*" for each script X.
 std::string expression_of_scripts() {
     const std::string none = "\\x20\\p{Cn}\\p{Co}";
     // The mark of length belongs to Japanese.
     const std::string mark = "\\x{30fc}", han = "\\p{Han}\\p{Hiragana}\\p{Katakana}" + mark;
     std::string text = "(?![" + none + "])(?:[" + han + "][" + han + none + "]*";
-    for (std::string_view rest = script_names; !rest.empty();) {
-        const std::size_t end = rest.find(' ');
-        const std::string script = "\\p{" + std::string(rest.substr(0, end)) + "}";
+    for (const std::string_view name : lines_of(script_names)) {
+        const std::string script = "\\p{" + std::string(name) + "}";
         text += "|(?!" + mark + ")" + script + "(?:(?!" + mark + ")[" + script + none + "])*";
-        rest.remove_prefix(end + 1);
     }
     return text + ")";
 }

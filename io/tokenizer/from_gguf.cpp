@@ -4,70 +4,30 @@
 #include <limits>
 
 #include "io/file/source.hpp"
+#include "io/read/json_document.hpp"
+#include "io/text/text.hpp"
 #include "io/tokenizer/characters.hpp"
 
 namespace attn::io {
+
+extern const std::string_view split_rules_text;  // split_rules.ndjson
+
 namespace {
 
-/// Names of tokenizer.ggml.pre, with a blank around each, and how they split a text.
-struct SplitRule {
-    std::string_view names;
-    std::vector<std::string_view> expressions;
-    bool ignores_merges = false;  ///< a word of the vocabulary is not split
-    bool adds_bos = false;        ///< where the file does not say it
-};
-
-constexpr std::string_view llama3_words =
-    "(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}{1,3}| "
-    "?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+";
-
-const std::vector<SplitRule>& split_rules() {
-    static const std::vector<SplitRule> rules{
-        {" default ", {"[\\p{P}\\$\\+<=>\\^~\\|]+", gpt2_words, "\\p{N}+", "[0-9][0-9][0-9]"}},
-        {" llama3 llama-v3 llama-bpe falcon3 falcon-h1 pixtral lfm2 ", {llama3_words}, true, true},
-        {" dbrx smaug-bpe chatglm-bpe glm4 ", {llama3_words}},
-        {" qwen2 deepseek-r1-qwen stablelm2 megrez ",
-         {"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}| "
-          "?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"}},
-        {" qwen35 ",
-         {"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\r\\n\\p{L}\\p{N}]?[\\p{L}\\p{M}]+|\\p{N}| "
-          "?[^\\s\\p{L}\\p{M}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"}},
-        {" gpt-2 phi-2 mpt olmo jais trillion roberta-bpe gigachat jina-es jina-de jina-v1-en "
-         "jina-v2-es jina-v2-de jina-v2-code ",
-         {gpt2_words}},
-        {" starcoder refact command-r smollm codeshell minerva-7b ", {"\\p{N}", gpt2_words}},
-        {" falcon ", {"[\\p{P}\\$\\+<=>\\^~\\|`]+", gpt2_words, "[0-9][0-9][0-9]"}},
-        {" tekken ",
-         {"[^\\r\\n\\p{L}\\p{N}]?[\\p{Lu}\\p{Lt}\\p{Lm}\\p{Lo}\\p{M}]*[\\p{Ll}\\p{Lm}\\p{Lo}\\p{M}]"
-          "+|"
-          "[^\\r\\n\\p{L}\\p{N}]?[\\p{Lu}\\p{Lt}\\p{Lm}\\p{Lo}\\p{M}]+[\\p{Ll}\\p{Lm}\\p{Lo}\\p{M}]"
-          "*|"
-          "\\p{N}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n/]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"},
-         true,
-         true},
-        {" gpt-4o llama4 ",
-         {"[^\\r\\n\\p{L}\\p{N}]?[\\p{Lu}\\p{Lt}\\p{Lm}\\p{Lo}\\p{M}]*[\\p{Ll}\\p{Lm}\\p{Lo}\\p{M}]"
-          "+"
-          "(?i:'s|'t|'re|'ve|'m|'ll|'d)?|"
-          "[^\\r\\n\\p{L}\\p{N}]?[\\p{Lu}\\p{Lt}\\p{Lm}\\p{Lo}\\p{M}]+[\\p{Ll}\\p{Lm}\\p{Lo}\\p{M}]"
-          "*"
-          "(?i:'s|'t|'re|'ve|'m|'ll|'d)?|"
-          "\\p{N}{1,3}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n/]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"}},
-        {" deepseek-v3 hunyuan-dense ",
-         {"\\p{N}{1,3}", "[\u4e00-\u9fa5\u3040-\u309f\u30a0-\u30ff]+",
-          "[!\"#$%&'()*+,\\-./:;<=>?@\\[\\\\\\]^_`{|}~][A-Za-z]+|[^\\r\\n\\p{L}\\p{P}\\p{S}]?"
-          "[\\p{L}\\p{M}]+| ?[\\p{P}\\p{S}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"}},
-    };
+/// How a text is split, by the names that tokenizer.ggml.pre has: with `ignores_merges` a word of
+/// the vocabulary is not split; `adds_bos` is for files that do not say it.
+const std::vector<nlohmann::json>& split_rules() {
+    static const std::vector<nlohmann::json> rules = [] {
+        std::vector<nlohmann::json> rows;
+        for (const std::string_view line : lines_of(split_rules_text))
+            rows.push_back(parse_own(line));
+        return rows;
+    }();
     return rules;
 }
 
-std::string names_of_rules() {
-    std::string names;
-    for (const SplitRule& rule : split_rules()) {
-        names += names.empty() ? "" : ",";
-        names += rule.names.substr(0, rule.names.find(' ', 1));
-    }
-    return names.substr(1);
+std::vector<std::string_view> names_of(const nlohmann::json& rule) {
+    return split_text(rule["names"].get_ref<const std::string&>(), ' ');
 }
 
 /// Types of tokens.
@@ -271,14 +231,18 @@ private:
     /// Whether a text begins with a token of its own where the file does not say it.
     bool read_byte_level() {
         const std::string name = has("pre") ? value("pre").string() : "default";
-        const SplitRule* found = nullptr;
-        for (const SplitRule& rule : split_rules())
-            if (rule.names.find(" " + name + " ") != std::string_view::npos) found = &rule;
-        if (found == nullptr)
+        const auto found = std::ranges::find_if(split_rules(), [&](const nlohmann::json& rule) {
+            const std::vector<std::string_view> names = names_of(rule);
+            return std::ranges::find(names, name) != names.end();
+        });
+        if (found == split_rules().end())
             throw Error(ErrorKind::unsupported, value("pre").location(), quoted_name(name),
-                        " is not supported; expected one of ", names_of_rules());
+                        " is not supported; expected one of ",
+                        comma_list(split_rules(), [](const nlohmann::json& rule) {
+                            return names_of(rule).front();
+                        }));
         nlohmann::json steps = nlohmann::json::array();
-        for (const std::string_view expression : found->expressions)
+        for (const nlohmann::json& expression : (*found)["expressions"])
             steps.push_back({{"type", "Split"},
                              {"pattern", {{"Regex", expression}}},
                              {"behavior", "Isolated"}});
@@ -289,10 +253,10 @@ private:
         for (const Setting& item : value("merges").items()) merges.push_back(read_merge(item));
         BpeSettings settings;
         settings.location = location_;
-        settings.ignores_merges = found->ignores_merges;
+        settings.ignores_merges = found->value("ignores_merges", false);
         parts_->model = make_bpe(pieces_, std::move(settings), merges);
         parts_->decoder = read_decoder({byte_level_, location_});
-        return found->adds_bos;
+        return found->value("adds_bos", false);
     }
 
     Merge read_merge(const Setting& item) const {

@@ -2,7 +2,7 @@
 
 #include "io/file/source.hpp"
 #include "io/text/number_text.hpp"
-#include "io/tokenizer/pattern.hpp"
+#include "io/tokenizer/characters.hpp"
 
 namespace attn::io {
 namespace {

@@ -1,4 +1,4 @@
-#include "io/tokenizer/setting.hpp"
+#include "io/tokenizer/tokenizer_parts.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -6,7 +6,6 @@
 #include "io/file/source.hpp"
 #include "io/text/text.hpp"
 #include "io/text/utf8.hpp"
-#include "io/tokenizer/tokenizer_parts.hpp"
 
 namespace attn::io {
 

@@ -10,6 +10,7 @@
 #include "io/model/row_reader.hpp"
 #include "io/read/json_document.hpp"
 #include "io/transformer/family_row.hpp"
+#include "io/transformer/model_config.hpp"
 
 namespace attn::io {
 
@@ -32,9 +33,9 @@ namespace {
 using nlohmann::json;
 
 constexpr const RowFunctions* all_functions[] = {
-    &deepseek4_functions,  &delta_functions, &encoder_functions, &encoder_decoder_functions,
-    &gemma_functions,      &gpt_functions,   &hybrid_functions,  &latent_functions,
-    &layer_norm_functions, &llama_functions, &shared_functions,  &vision_functions};
+    &delta_functions,  &encoder_functions, &encoder_decoder_functions, &gemma_functions,
+    &gpt_functions,    &hybrid_functions,  &latent_functions,          &llama_functions,
+    &shared_functions, &vision_functions};
 
 constexpr std::string_view row_start = "{\"name\": \"";
 
@@ -51,6 +52,18 @@ public:
     const FamilyRow* find(std::string_view name) {
         const std::lock_guard lock(mutex_);
         return line_of(name).empty() ? nullptr : &row_of(name);
+    }
+
+    /// `row` is one of the table, to whose texts the changed one refers.
+    FamilyRow changed(const FamilyRow& row, const ModelConfig& config) {
+        const std::lock_guard lock(mutex_);
+        FamilyRow to = row;
+        for (const auto& [key, fields] : row.when.items())
+            if (config.flag(key)) read_row(fields, to);
+        for (const auto& [key, fields] : row.unless.items())
+            if (!config.flag(key, true)) read_row(fields, to);
+        if (row.adjust_row != nullptr) row.adjust_row(config, to);
+        return to;
     }
 
     /// Query, key, value and output, or joined queries, keys and values, and the output.
@@ -86,25 +99,25 @@ public:
 
 private:
     void read_row(const json& members, FamilyRow& to) {
-        read_members(members, "name base note", FIELD(part), FIELD(prefix), FIELD(layer),
-                     FIELD(ids), FIELD(positions), FIELD(segments), FIELD(embedding_norm),
-                     FIELD(embedding_projection), FIELD(final_norm), FIELD(head), FIELD(eps),
-                     FIELD(attention_norm), FIELD(attention_post_norm), FIELD(attention_sum_norm),
-                     FIELD(ffn_norm), FIELD(ffn_post_norm), FIELD(ffn_sum_norm), FIELD(query_norm),
-                     FIELD(key_norm), FIELD(activation), FIELD(activation_name), FIELD(passed),
-                     FIELD(required), FIELD(cross), FIELD(cross_norm), FIELD(cross_post_norm),
-                     FIELD(cross_sum_norm), FIELD(layers_key), FIELD(heads_key),
-                     FIELD(kv_heads_key), FIELD(vocabulary_key), FIELD(positions_key),
-                     FIELD(inner_key), FIELD(always_ties), FIELD(rms), FIELD(norm_plus_one),
-                     FIELD(norm_has_weight), FIELD(ffn_shares_norm), FIELD(in_out),
-                     FIELD(norms_whole), FIELD(norms_after_rotation), FIELD(causal), FIELD(order),
-                     FIELD(joined), FIELD(rotary), FIELD(windowed), FIELD(ffn_joined),
-                     FIELD(layer_types), FIELD(ignored), FIELD(inputs), FIELD(other_ids),
-                     FIELD(other_prefixes), FIELD(adjust_model), FIELD(adjust), FIELD(make_block),
-                     FIELD(has_experts), FIELD(layer_rule), FIELD(layer_name), FIELD(adjust_row),
-                     FIELD(kv_heads), FIELD(inner_width), FIELD(make_mixer), FIELD(make_block_ffn),
-                     FIELD(attention), FIELD(ffn), FIELD(experts), FIELD(other_experts),
-                     FIELD(eps_value), FIELD(window_pattern), FIELD(decoder), FIELD(other_names));
+        read_members(
+            members, "name base note", FIELD(part), FIELD(prefix), FIELD(layer), FIELD(ids),
+            FIELD(positions), FIELD(segments), FIELD(embedding_norm), FIELD(embedding_projection),
+            FIELD(final_norm), FIELD(head), FIELD(eps), FIELD(attention_norm),
+            FIELD(attention_post_norm), FIELD(attention_sum_norm), FIELD(ffn_norm),
+            FIELD(ffn_post_norm), FIELD(ffn_sum_norm), FIELD(query_norm), FIELD(key_norm),
+            FIELD(activation), FIELD(activation_name), FIELD(passed), FIELD(required), FIELD(cross),
+            FIELD(cross_norm), FIELD(cross_post_norm), FIELD(cross_sum_norm), FIELD(layers_key),
+            FIELD(heads_key), FIELD(kv_heads_key), FIELD(vocabulary_key), FIELD(positions_key),
+            FIELD(inner_key), FIELD(always_ties), FIELD(rms), FIELD(norm_plus_one),
+            FIELD(norm_has_weight), FIELD(ffn_shares_norm), FIELD(in_out), FIELD(norms_whole),
+            FIELD(norms_after_rotation), FIELD(causal), FIELD(order), FIELD(joined), FIELD(rotary),
+            FIELD(windowed), FIELD(ffn_joined), FIELD(layer_types), FIELD(ignored), FIELD(inputs),
+            FIELD(other_ids), FIELD(other_prefixes), FIELD(adjust_model), FIELD(adjust),
+            FIELD(make_block), FIELD(has_experts), FIELD(layer_rule), FIELD(layer_name),
+            FIELD(adjust_row), FIELD(kv_heads), FIELD(inner_width), FIELD(make_mixer),
+            FIELD(make_block_ffn), FIELD(attention), FIELD(ffn), FIELD(experts),
+            FIELD(other_experts), FIELD(eps_value), FIELD(window_pattern), FIELD(decoder),
+            FIELD(other_names), FIELD(when), FIELD(unless));
     }
 
     void read_experts(const json& members, ExpertNames& to) {
@@ -138,15 +151,23 @@ private:
     std::map<std::string_view, FamilyRow> rows_;
 };
 
+FamilyTable& table() {
+    static FamilyTable all;
+    return all;
+}
+
 bool is_type(std::string_view name) {
     return name.find(' ') == std::string_view::npos;
 }
 
 }  // namespace
 
+FamilyRow row_for(const FamilyRow& row, const ModelConfig& config) {
+    return table().changed(row, config);
+}
+
 const FamilyRow* find_family_row(std::string_view model_type) {
-    static FamilyTable table;
-    return is_type(model_type) ? table.find(model_type) : nullptr;
+    return is_type(model_type) ? table().find(model_type) : nullptr;
 }
 
 std::vector<std::string_view> family_types() {

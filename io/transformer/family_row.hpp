@@ -141,6 +141,8 @@ struct FamilyRow {
     std::string_view passed = {};
     /// Keys of which one value is computed.
     nlohmann::json required = nlohmann::json::object();
+    /// Changes of fields by keys of the config that are true, and by those that are false.
+    nlohmann::json when = nlohmann::json::object(), unless = nlohmann::json::object();
     /// Changes the row according to a config, before the row is used.
     void (*adjust_row)(const ModelConfig&, FamilyRow&) = nullptr;
     /// The number of key heads, if num_key_value_heads does not give it.
@@ -185,9 +187,12 @@ using RowFunctions = std::span<const RowFunction>;
     { #function, function }
 
 /// The functions of each file of related models.
-extern const RowFunctions deepseek4_functions, delta_functions, encoder_functions,
-    encoder_decoder_functions, gemma_functions, gpt_functions, hybrid_functions, latent_functions,
-    layer_norm_functions, llama_functions, shared_functions, vision_functions;
+extern const RowFunctions delta_functions, encoder_functions, encoder_decoder_functions,
+    gemma_functions, gpt_functions, hybrid_functions, latent_functions, llama_functions,
+    shared_functions, vision_functions;
+
+/// The row as a config changes it.
+FamilyRow row_for(const FamilyRow& row, const ModelConfig& config);
 
 /// The row of a model_type, or null; and the types of all rows.
 const FamilyRow* find_family_row(std::string_view model_type);

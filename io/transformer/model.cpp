@@ -114,13 +114,10 @@ void OpenModel::open() {
         config_ = own_.get();
         if (const FamilyRow* text = find_family_row(config_->type())) row_ = text;
     }
-    if (row_->adjust_row != nullptr || files_.norms_have_sums) {
-        FamilyRow changed = *row_;
-        if (row_->adjust_row != nullptr) row_->adjust_row(*config_, changed);
-        if (files_.norms_have_sums) changed.norm_plus_one = false;
-        own_row_ = std::make_unique<const FamilyRow>(changed);
-        row_ = own_row_.get();
-    }
+    FamilyRow changed = row_for(*row_, *config_);
+    if (files_.norms_have_sums) changed.norm_plus_one = false;
+    own_row_ = std::make_unique<const FamilyRow>(std::move(changed));
+    row_ = own_row_.get();
     check_keys(*config_, *row_);
     biases_ = std::make_unique<const BiasRules>(*row_, type_, *config_);
     tensors_ = std::make_unique<TensorSet>(files_.tensors);

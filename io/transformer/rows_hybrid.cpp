@@ -206,9 +206,6 @@ std::size_t granite4_type(const BlockReader& /*reader*/, std::size_t /*layer*/) 
 bool has_lfm_experts(const BlockReader& reader) {
     return reader.layer >= reader.config.whole("num_dense_layers");
 }
-void adjust_lfm_row(const ModelConfig& config, FamilyRow& row) {
-    if (!config.flag("use_expert_bias", true)) row.experts->choice_bias = {};
-}
 
 void make_no_ffn(BlockReader& /*reader*/, TransformerBlock& /*block*/) {}
 
@@ -217,7 +214,7 @@ constexpr RowFunction functions[] = {
     NAMED(make_granite4),        NAMED(lfm_type),          NAMED(make_lfm_mixer),
     NAMED(lfm_inner_width),      NAMED(make_bamba_mixer),  NAMED(make_jamba_mixer),
     NAMED(make_nemotron_mixer),  NAMED(make_falcon_block), NAMED(granite4_type),
-    NAMED(has_lfm_experts),      NAMED(adjust_lfm_row),    NAMED(make_no_ffn)};
+    NAMED(has_lfm_experts),      NAMED(make_no_ffn)};
 
 }  // namespace
 }  // namespace attn::io::rows_hybrid

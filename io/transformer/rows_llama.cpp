@@ -257,14 +257,6 @@ void adjust_grouped(BlockReader& reader, TransformerBlock&, AttentionPart&) {
         reader.config.require("scoring_func", "sigmoid");
 }
 
-void adjust_glm4_moe(BlockReader& reader, TransformerBlock& block, AttentionPart& part) {
-    if (reader.config.flag("use_qk_norm")) {
-        part.query_norm = reader.norm("self_attn.q_norm");
-        part.key_norm = reader.norm("self_attn.k_norm");
-    }
-    adjust_grouped(reader, block, part);
-}
-
 std::size_t dots1_type(const BlockReader& reader, std::size_t layer) {
     return !reader.config.at("sliding_window").is_null() &&
            layer >= reader.config.whole("max_window_layers", 62);
@@ -317,8 +309,8 @@ constexpr RowFunction functions[] = {
     NAMED(adjust_doge),        NAMED(adjust_diffllama),   NAMED(llama4_type),
     NAMED(has_afmoe_experts),  NAMED(qwen2_moe_type),     NAMED(adjust_phimoe),
     NAMED(adjust_gpt_oss_row), NAMED(adjust_gpt_oss),     NAMED(adjust_minimax_m2),
-    NAMED(adjust_grouped),     NAMED(adjust_glm4_moe),    NAMED(dots1_type),
-    NAMED(make_mimo_mixer),    NAMED(mimo_type)};
+    NAMED(adjust_grouped),     NAMED(dots1_type),         NAMED(make_mimo_mixer),
+    NAMED(mimo_type)};
 
 }  // namespace
 }  // namespace attn::io::rows_llama

@@ -40,15 +40,6 @@ std::size_t dino_inner_width(const BlockReader& reader) {
     return config.flag("use_swiglu_ffn") ? (width * 2 / 3 + 7) / 8 * 8 : width;
 }
 
-/// A gated layer has its first two matrices joined.
-void adjust_dinov2_row(const ModelConfig& config, FamilyRow& row) {
-    config.text("hidden_act");
-    if (!config.flag("use_swiglu_ffn")) return;
-    row.ffn = {{}, "mlp.weights_in", "mlp.weights_out"};
-    row.ffn_joined = FeedForward::Joined::gate_first;
-    row.activation_name = "silu";
-}
-
 /// Requires a position for each patch of an image of image_size, after `others`. Images of other
 /// sizes resize the table.
 void check_positions(const ModelReader& reader, const Parameter& table, std::size_t others) {
@@ -190,9 +181,6 @@ void adjust_dinov3(BlockReader& reader, TransformerBlock& block, AttentionPart& 
     rotation.table = dinov3_table(reader, part.d_k);
     part.rotation = std::move(rotation);
 }
-void adjust_dinov3_row(const ModelConfig& config, FamilyRow& row) {
-    if (config.flag("use_gated_mlp")) row.ffn.gate = "mlp.gate_proj";
-}
 void adjust_dinov3_model(ModelReader& reader) {
     PatchInput& input = patches_of(reader, "patch_embeddings", {"cls_token"}, nullptr);
     if (const std::size_t count = reader.config.whole("num_register_tokens"); count != 0)
@@ -200,11 +188,10 @@ void adjust_dinov3_model(ModelReader& reader) {
 }
 
 constexpr RowFunction functions[] = {
-    NAMED(adjust_vit_model),    NAMED(adjust_ast_model),     NAMED(add_layer_scales),
-    NAMED(dino_inner_width),    NAMED(adjust_dinov2_row),    NAMED(adjust_dinov2_model),
-    NAMED(adjust_beit),         NAMED(adjust_beit_model),    NAMED(adjust_clip_model),
-    NAMED(adjust_siglip_model), NAMED(adjust_siglip2_model), NAMED(adjust_dinov3),
-    NAMED(adjust_dinov3_row),   NAMED(adjust_dinov3_model)};
+    NAMED(adjust_vit_model),     NAMED(adjust_ast_model),    NAMED(add_layer_scales),
+    NAMED(dino_inner_width),     NAMED(adjust_dinov2_model), NAMED(adjust_beit),
+    NAMED(adjust_beit_model),    NAMED(adjust_clip_model),   NAMED(adjust_siglip_model),
+    NAMED(adjust_siglip2_model), NAMED(adjust_dinov3),       NAMED(adjust_dinov3_model)};
 
 }  // namespace
 }  // namespace attn::io::rows_vision

@@ -1,5 +1,5 @@
 // The keys of the largest weights are those of the whole weights. Other statistics and rows:
-// evaluate_test.cpp and fused_statistics_test.cpp.
+// evaluate_test.cpp and part_test.cpp.
 #include "tests/support/answers.hpp"
 #include "tests/support/random_question.hpp"
 

@@ -1,6 +1,6 @@
 // Every output format by every type, rank and way an array is made: what another program reads is
 // what the array holds, to the bit, or rounded to the stored type. tests/fuzz reads files of attn
-// by attn. Tables: cli/masked_tables_test.cpp; PyTorch's print: torch_writer_test.cpp.
+// by attn. Tables: cli/masked_test.cpp; PyTorch's print: torch_writer_test.cpp.
 #include "io/write/output_formats.hpp"
 #include "tests/support/awkward_values.hpp"
 #include "tests/support/decode.hpp"

@@ -1,16 +1,77 @@
-// How much memory the program may use: control groups of both versions in folders of our own, and
-// the limits of a process.
+// core/base: the table of texts by hash, with as many equal hashes as a hostile file could have;
+// how far arrays are apart; how much memory the program may use, by control groups of both versions
+// in folders of our own and by the limits of a process.
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "core/base/difference.hpp"
 #include "core/base/memory.hpp"
+#include "core/base/text_table.hpp"
 #include "tests/support/support.hpp"
 
-namespace memory_limit_test {
+namespace base_test {
 namespace {
 
 using namespace attn;
+using attn::test::array_of;
+
+TEST_CASE("text table: finds each text and no other, also of texts that share a slot") {
+    std::vector<std::string> texts, others;
+    // Of 300,000 texts, 70 or so begin their search at the same slot: more than it looks at.
+    for (std::size_t i = 0; i < 300000; ++i) {
+        std::string text = std::to_string(i * i) + std::string(i % 30, 'a');
+        const bool shares = (std::hash<std::string_view>{}(text)&0xfff) == 7;
+        (shares || i % 97 == 0 ? texts : others).push_back(std::move(text));
+    }
+    attn::TextTable table;
+    const auto text_of = [&](std::uint32_t i) -> std::string_view { return texts[i]; };
+    const auto find = [&](const std::string& text) {
+        return table.find(text, [&](std::uint32_t i) { return texts[i] == text; });
+    };
+    for (std::uint32_t i = 0; i < texts.size(); ++i) {
+        REQUIRE_FALSE(find(texts[i]));
+        table.add(texts[i], i, text_of);
+        REQUIRE(find(texts[i]) == i);
+    }
+    for (std::uint32_t i = 0; i < texts.size(); ++i) REQUIRE(find(texts[i]) == i);
+    for (const std::string& text : others) REQUIRE_FALSE(find(text));
+}
+
+Tolerance exact(NumberType type = NumberType::float32) {
+    Tolerance tolerance;
+    tolerance.type = type;
+    return tolerance;
+}
+
+TEST_CASE("difference: the mean is finite wherever the differences are") {
+    nlohmann::json a, b;
+    double mean = 0;
+    for (int i = 0; i < 40; ++i) {
+        const double number = i % 2 == 0 ? 1.5e308 : 0.5;
+        a.push_back(number);
+        b.push_back(0.0);
+        mean += number / 40;
+        CHECK(std::isfinite(difference(array_of(a), array_of(b), {}).mean_abs));
+    }
+    CHECK(difference(array_of(a), array_of(b), {}).mean_abs / mean ==
+          doctest::Approx(1).epsilon(1e-14));
+}
+
+TEST_CASE("difference: units in the last place of either type, across zero and powers of two") {
+    const float one = 1.0f, next = std::nextafter(1.0f, 2.0f), below = std::nextafter(1.0f, 0.0f);
+    const auto ulp = [](double a, double b, NumberType type) {
+        return difference(array_of({a}), array_of({b}), exact(type)).max_ulp;
+    };
+    CHECK(ulp(one, next, NumberType::float32) == 1);
+    CHECK(ulp(below, next, NumberType::float32) == 2);
+    CHECK(ulp(0.0, -0.0, NumberType::float32) == 0);
+    CHECK(ulp(1e-45, -1e-45, NumberType::float32) == 2);
+    CHECK(ulp(1.0, std::nextafter(1.0, 2.0), NumberType::float64) == 1);
+    CHECK(ulp(one, next, NumberType::float64) == std::uint64_t{1} << 29);
+    CHECK(ulp(-1.7976931348623157e308, 1.7976931348623157e308, NumberType::float64) ==
+          2 * std::uint64_t{0x7fefffffffffffff});
+}
 
 constexpr double mib = 0x1p20;
 constexpr const char* of_container = "this container may use";
@@ -109,4 +170,4 @@ TEST_CASE("memory limit: the limit of ulimit is found, with its source") {
 }
 
 }  // namespace
-}  // namespace memory_limit_test
+}  // namespace base_test
