@@ -95,7 +95,7 @@ HeadMembers start_of_head(const Request& request) {
     return head;
 }
 
-HeadMembers head_of(const Request& request, const Plan& plan) {
+HeadMembers head_of(const Request& request, const Plan& plan, std::uint64_t draws) {
     HeadMembers head = start_of_head(request);
     if (request.bare) return head;
     head.emplace_back("mode", io::value_text(row_of(request.settings.mode).name));
@@ -105,8 +105,7 @@ HeadMembers head_of(const Request& request, const Plan& plan) {
     head.emplace_back("config", config_of(request));
     if (!request.asked.empty()) head.emplace_back("asked", request.asked);
     head.emplace_back("shapes", shapes_json(plan.shapes()));
-    if (const std::uint64_t draws = request.dry_run ? 0 : draws_of(plan); draws != 0)
-        head.emplace_back("rng_consumed", std::to_string(draws));
+    if (draws != 0) head.emplace_back("rng_consumed", std::to_string(draws));
     head.emplace_back("layout", layout_json(plan));
     return head;
 }

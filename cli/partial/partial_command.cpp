@@ -83,7 +83,7 @@ int run_partial(const Args& args) {
     Plan plan = plan_of(question, {.keys = range});
     PartFile file{"", {range}, {}, {}};
     for (auto& [key, value] : head_of(question.request, plan))
-        if (key != "schema" && key != "id" && key != "meta" && key != "rng_consumed")
+        if (key != "schema" && key != "id" && key != "meta")
             file.question[key] = io::parse_own<nlohmann::ordered_json>(value);
     plan.operands = shapes_of_range(std::move(plan.operands), rows, plan.new_keys());
     show_notes(check_part_size(question.request, plan));

@@ -16,9 +16,6 @@ class NumpyGenerator {
 public:
     explicit NumpyGenerator(std::uint32_t seed) : engine_(seed) {}
 
-    /// 32-bit draws of one uniform number. Those of a normal depend on the numbers.
-    static constexpr std::uint64_t draws_per_uniform = 2;
-
     void skip(std::uint64_t count) { engine_.skip(count); }
 
     /// random_sample(): 53 bits, of two draws.

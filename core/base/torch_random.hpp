@@ -79,13 +79,10 @@ public:
     /// After the last element was read: where the next tensor begins.
     const TorchGenerator& generator() const { return generator_; }
 
+private:
     /// Fewer elements are drawn one by one, and an odd one keeps a normal for the next tensor.
     static constexpr std::uint64_t block_size = 16;
 
-    /// The 32-bit draws of torch.randn(count), of at least a block.
-    static std::uint64_t draws(std::uint64_t count);
-
-private:
     T element(std::uint64_t index);
     void load_block(std::uint64_t first_draw);
 

@@ -30,6 +30,9 @@ struct Operands : ByOperand<RealArray> {
     /// Parameters in the settings' dtype; null: they are drawn.
     std::optional<AnyLayerWeights> weights;
     std::optional<InputNorm> norm;  ///< applied to the inputs first
+
+    /// Of inputs that are drawn: where the draws of the parameters begin. Null: it is found again.
+    std::shared_ptr<const RandomStream> after_inputs;
 };
 
 OperandShapes shapes_of(const Operands& operands);

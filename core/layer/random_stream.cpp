@@ -85,28 +85,7 @@ void RandomStream::draw(const Distribution& of, std::span<T> out) {
         generator_);
 }
 
-template <class T>
-void RandomStream::skip(const Distribution& of, std::uint64_t count) {
-    const bool is_uniform = of.kind == Kind::uniform01 || of.kind == Kind::uniform;
-    if (auto* const torch = std::get_if<TorchGenerator>(&generator_);
-        torch != nullptr && is_uniform) {
-        torch->skip(count * TorchGenerator::draws_per_uniform<T>);
-    } else if (torch != nullptr && of.kind == Kind::normal &&
-               count >= NormalStream<T>::block_size) {
-        torch->skip(NormalStream<T>::draws(count));
-    } else if (of.kind != Kind::zeros) {  // how many depends on the numbers
-        constexpr std::uint64_t many = 1024;
-        std::vector<T> drawn(of.kind == Kind::trunc_normal ? count : std::min(count, many));
-        for (; count != 0; count -= drawn.size()) {
-            drawn.resize(std::min<std::uint64_t>(count, drawn.size()));
-            draw<T>(of, drawn);
-        }
-    }
-}
-
 template void RandomStream::draw(const Distribution&, std::span<float>);
 template void RandomStream::draw(const Distribution&, std::span<double>);
-template void RandomStream::skip<float>(const Distribution&, std::uint64_t);
-template void RandomStream::skip<double>(const Distribution&, std::uint64_t);
 
 }  // namespace attn

@@ -25,10 +25,6 @@ public:
     template <class T>
     void draw(const Distribution& of, std::span<T> out);
 
-    /// Passes over the next tensor, of so many numbers in T.
-    template <class T>
-    void skip(const Distribution& of, std::uint64_t count);
-
     /// 32-bit draws since the seed.
     std::uint64_t position() const;
 

@@ -46,29 +46,34 @@ Distribution bias_of(const Settings& s, Init init, std::size_t fan_in) {
     return {Kind::zeros};
 }
 
-/// Draws every parameter, or, without a destination, passes over its numbers.
+/// Draws every parameter.
 template <class T>
 class ParameterDraws {
 public:
     ParameterDraws(const Settings& settings, const WeightSizes& sizes, RandomStream& stream,
-                   LayerWeights<T>* to)
+                   LayerWeights<T>& to)
         : s_(settings), sizes_(sizes), stream_(stream), to_(to) {}
 
+    /// nn.MultiheadAttention builds out_proj first, as nn.Linear; then it fills the projections as
+    /// one (3E, E) matrix, or one by one if keys and values have another width; all biases are
+    /// zero.
     void draw_all() {
-        if (s_.init == Init::mha) return draw_mha();
-        const std::vector<Part> order = parts();
-        for (std::size_t group = 0; group < sizes_.groups; ++group) {
-            std::vector<Part> joined;
-            if (s_.qkv_joined)
-                std::ranges::copy_if(order, std::back_inserter(joined),
-                                     [](Part part) { return part != out; });
-            for (const Part part : order) {
-                if (part == out || !s_.qkv_joined)
-                    draw({part}, group, s_.init);
-                else if (part == joined.front())
-                    draw(joined, group, s_.init);
-            }
+        const bool is_mha = s_.init == Init::mha;
+        const bool joins = is_mha ? sizes_.d_in == sizes_.d_context : s_.qkv_joined;
+        std::vector<std::vector<Part>> tensors;
+        for (const Part part : is_mha ? std::vector{out, query, key, value} : parts()) {
+            if (joins && part != out && !tensors.empty() && tensors.back()[0] != out)
+                tensors.back().push_back(part);
+            else
+                tensors.push_back({part});
         }
+        for (std::size_t group = 0; group < sizes_.groups; ++group)
+            for (const std::vector<Part>& tensor : tensors)
+                draw(tensor, group,
+                     !is_mha            ? s_.init
+                     : tensor[0] == out ? Init::linear
+                                        : Init::xavier);
+        if (is_mha) to_.out->bias.fill(T{0});
     }
 
 private:
@@ -91,8 +96,7 @@ private:
         return std::array{sizes_.query, sizes_.key, sizes_.value, sizes_.d_out}[part];
     }
     Projection<T>& of(Part part) const {
-        return *std::array{&to_->query, &to_->key, &to_->value,
-                           to_->out ? &*to_->out : nullptr}[part];
+        return *std::array{&to_.query, &to_.key, &to_.value, to_.out ? &*to_.out : nullptr}[part];
     }
 
     /// The weights of these projections as one tensor, then their biases as one.
@@ -115,7 +119,6 @@ private:
     template <class At>
     void draw_pieces(const std::vector<Part>& parts, const Distribution& distribution,
                      std::size_t rows, std::size_t count, const At& at) {
-        if (to_ == nullptr) return stream_.skip<T>(distribution, count);
         if (parts.size() == 1) return stream_.draw<T>(distribution, {at(parts[0]), count});
         std::vector<T> all(count);
         stream_.draw<T>(distribution, all);
@@ -130,20 +133,10 @@ private:
             }
     }
 
-    /// nn.MultiheadAttention: out_proj is built first, as nn.Linear; then the three projections are
-    /// filled as one (3E, E) matrix, or one by one if keys and values have another width; all
-    /// biases are zero.
-    void draw_mha() {
-        draw({out}, 0, Init::linear);
-        if (to_ != nullptr && *s_.out_bias) to_->out->bias.fill(T{0});
-        if (sizes_.d_in == sizes_.d_context) return draw({query, key, value}, 0, Init::xavier);
-        for (const Part part : {query, key, value}) draw({part}, 0, Init::xavier);
-    }
-
     const Settings& s_;
     const WeightSizes& sizes_;
     RandomStream& stream_;
-    LayerWeights<T>* to_;
+    LayerWeights<T>& to_;
 };
 
 }  // namespace
@@ -161,18 +154,11 @@ LayerWeights<T> draw_weights(const Settings& settings, const WeightSizes& sizes,
     LayerWeights<T> weights{of_input(sizes.d_in, sizes.query), of_input(sizes.d_context, sizes.key),
                             of_input(sizes.d_context, sizes.value), std::nullopt};
     if (*settings.out_proj) weights.out = make(1, sizes.joined, sizes.d_out, *settings.out_bias);
-    if (stream != nullptr) ParameterDraws<T>(settings, sizes, *stream, &weights).draw_all();
+    if (stream != nullptr) ParameterDraws<T>(settings, sizes, *stream, weights).draw_all();
     return weights;
-}
-
-template <class T>
-void skip_weights(const Settings& settings, const WeightSizes& sizes, RandomStream& stream) {
-    ParameterDraws<T>(settings, sizes, stream, nullptr).draw_all();
 }
 
 template LayerWeights<float> draw_weights(const Settings&, const WeightSizes&, RandomStream*);
 template LayerWeights<double> draw_weights(const Settings&, const WeightSizes&, RandomStream*);
-template void skip_weights<float>(const Settings&, const WeightSizes&, RandomStream&);
-template void skip_weights<double>(const Settings&, const WeightSizes&, RandomStream&);
 
 }  // namespace attn

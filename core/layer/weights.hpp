@@ -53,8 +53,4 @@ template <class T>
 LayerWeights<T> draw_weights(const Settings& settings, const WeightSizes& sizes,
                              RandomStream* stream);
 
-/// Passes over the draws of all parameters.
-template <class T>
-void skip_weights(const Settings& settings, const WeightSizes& sizes, RandomStream& stream);
-
 }  // namespace attn
