@@ -86,9 +86,8 @@ private:
 
 /// The kept settings say where the input comes from and what form the file has.
 bool is_kept(std::string_view key) {
-    constexpr std::string_view kept[] = {"text",    "rand",    "randn", "uniform",
-                                         "corners", "weights", "format"};
-    return std::ranges::find(kept, key) != std::end(kept);
+    return key == "weights" || key == "format" ||
+           std::ranges::find(settings_of_inputs, key) != settings_of_inputs.end();
 }
 
 /// These have a default of their own, and no other setting depends on whether they are given.

@@ -58,6 +58,10 @@ std::unique_ptr<LayerSource> open_layer_source(const Request& request, io::Loade
 std::unique_ptr<LayerSource> open_layer_source(const Request& request, io::LoadedModels& files,
                                                io::ArrayFile tensors);
 
+/// What the inputs are made from, and kept in a config.
+inline constexpr std::array settings_of_inputs{"text",    "rand",    "randn",
+                                               "uniform", "randint", "corners"};
+
 /// Settings that only a model's layer has.
 inline constexpr std::array settings_of_model{
     "family",         "weight_names",    "qkv_layout",     "layer",    "weights_layout",

@@ -82,8 +82,8 @@ RealArray read_saved(const Input& input, const std::string& name, NumberType dty
 
 /// Leaves out where a result's inputs came from, which another source replaces.
 void leave_out_source(json& config, bool keeps_embedding) {
-    for (const char* key : {"tokens", "rand", "randn", "uniform", "corners", "text"})
-        config.erase(key);
+    config.erase("tokens");
+    for (const char* key : settings_of_inputs) config.erase(key);
     if (keeps_embedding) return;
     for (const char* key : {"vocab_size", "embed_dim", "embed_seed"}) config.erase(key);
 }

@@ -86,6 +86,9 @@ namespace {
 
 Distribution of_input(const Settings& s) {
     if (!s.uniform.empty()) return {Distribution::Kind::uniform, s.uniform[0], s.uniform[1]};
+    if (!s.randint.empty())
+        return {Distribution::Kind::randint, static_cast<double>(s.randint[0]),
+                static_cast<double>(s.randint[1])};
     if (s.randn.empty()) return {Distribution::Kind::uniform01};
     return {Distribution::Kind::normal, 0, 1};
 }

@@ -26,6 +26,15 @@ void fill_uniform(Generator& generator, std::span<T> out, double low, double hig
     for (T& value : out) value = generator.template uniform<T>(low, high);
 }
 
+/// Integers from `low` to before `end`, both of at most 2^53.
+template <class Generator, class T>
+void fill_integers(Generator& generator, std::span<T> out, double low, double end) {
+    const auto first = static_cast<std::int64_t>(low);
+    const auto count = static_cast<std::uint64_t>(static_cast<std::int64_t>(end) - first);
+    for (T& value : out)
+        value = static_cast<T>(first + static_cast<std::int64_t>(generator.below(count)));
+}
+
 /// torch.nn.init.trunc_normal_ of PyTorch 2.13: normals that are all drawn again while some are
 /// outside; or, if a third or less would be inside, uniform numbers that are drawn again while some
 /// are refused.
@@ -80,6 +89,7 @@ void RandomStream::draw(const Distribution& of, std::span<T> out) {
                 case Kind::uniform: fill_uniform(generator, out, of.a, of.b); break;
                 case Kind::normal: fill_normal(generator, out, of.a, of.b); break;
                 case Kind::trunc_normal: fill_trunc_normal(generator, out, of.a, of.b); break;
+                case Kind::randint: fill_integers(generator, out, of.a, of.b); break;
             }
         },
         generator_);

@@ -12,7 +12,7 @@ namespace attn {
 
 /// What the numbers of one tensor are drawn from.
 struct Distribution {
-    enum class Kind { uniform01, uniform, normal, trunc_normal, zeros } kind;
+    enum class Kind { uniform01, uniform, normal, trunc_normal, randint, zeros } kind;
     double a = 0, b = 0;  ///< the ends, or the mean and the standard deviation
 };
 

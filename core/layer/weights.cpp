@@ -26,6 +26,7 @@ Distribution weight_of(const Settings& s, Init init, std::size_t fan_in, std::si
             return symmetric(std::sqrt(3.0) * kaiming_deviation(std::sqrt(5.0), fan_in));
         case Init::rand: return {Kind::uniform01};
         case Init::randn: return {Kind::normal, 0, 1};
+        case Init::randint: return {Kind::randint, number(0, 0), number(1, 1)};
         case Init::xavier:
         case Init::xavier_uniform: return symmetric(std::sqrt(3.0) * xavier());
         case Init::xavier_normal: return {Kind::normal, 0, xavier()};

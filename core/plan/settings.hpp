@@ -120,8 +120,9 @@ struct Settings : ScoreSettings, MaskSettings, LinearSettings {
     /// The shape of an input that is drawn before the parameters, as torch.rand or torch.randn, or
     /// of the query, and so of the key and the value; at most one is given.
     std::vector<std::uint64_t> rand, randn;
-    /// In place of 0 to 1, the range of `rand`; or empty.
+    /// In place of 0 to 1, the range of `rand`, or of its integers, without the end; or empty.
     std::vector<double> uniform;
+    std::vector<std::int64_t> randint;
     const std::vector<std::uint64_t>& drawn_shape() const { return randn.empty() ? rand : randn; }
     /// The order in which parameters are drawn: query, key, value and out, which may be left out
     /// and is the last then; empty: this one.

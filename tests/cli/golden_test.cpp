@@ -132,7 +132,7 @@ TEST_CASE(
                     result["config"]["seed"].dump(), "--rng-skip", result["rng_consumed"].dump()});
         CHECK(hash_of(next["inputs"], "float32") == one["next"]);
     }
-    CHECK(golden["cases"].size() == 89);
+    CHECK(golden["cases"].size() == 91);
 }
 
 }  // namespace
