@@ -9,11 +9,6 @@ namespace attn::cli {
 
 namespace {
 
-void append_weight(std::string& text, const std::string& name, const ProjectionShape& p) {
-    io::append_member(text, "W_" + name, Shape{p.groups, p.d_out, p.d_in});
-    if (p.has_bias) io::append_member(text, "b_" + name, Shape{p.groups, p.d_out});
-}
-
 /// The shapes of the operands that a plan was made from, as a JSON object. Weights have shape
 /// (groups, d_out, d_in) and biases (groups, d_out), regardless of how they are stored.
 std::string operands_json(const OperandShapes& operands) {
@@ -25,10 +20,10 @@ std::string operands_json(const OperandShapes& operands) {
                           Shape(operands["inputs"].end() - 2, operands["inputs"].end() - 1));
     if (operands.norm) io::append_member(text, "norm", Shape{*operands.norm});
     if (operands.weights) {
-        append_weight(text, "query", operands.weights->query);
-        append_weight(text, "key", operands.weights->key);
-        append_weight(text, "value", operands.weights->value);
-        if (operands.weights->out) append_weight(text, "out", *operands.weights->out);
+        for_each_projection(*operands.weights, [&](const std::string& name, const auto& p) {
+            io::append_member(text, "W_" + name, Shape{p.groups, p.d_out, p.d_in});
+            if (p.has_bias) io::append_member(text, "b_" + name, Shape{p.groups, p.d_out});
+        });
         if (operands.weights->has_head_norms) io::append_member(text, "head_norms", true);
     }
     return text += '}';

@@ -57,12 +57,10 @@ void add_norm(Digest& digest, const std::optional<InputNorm>& norm) {
 
 template <class T>
 void add_weights(Digest& digest, const LayerWeights<T>& weights) {
-    for (const Projection<T>* projection :
-         {&weights.query, &weights.key, &weights.value, weights.out ? &*weights.out : nullptr}) {
-        if (projection == nullptr) continue;
-        add_array(digest, projection->weight);
-        add_array(digest, projection->bias);
-    }
+    for_each_projection(weights, [&](const char*, const Projection<T>& projection) {
+        add_array(digest, projection.weight);
+        add_array(digest, projection.bias);
+    });
     add_norm(digest, weights.query_norm);
     add_norm(digest, weights.key_norm);
 }

@@ -21,14 +21,10 @@ void keep_weights(const LayerWeights<T>& weights, Recorder& recorder) {
         copy.reshape(std::move(shape));
         recorder.keep_as_is(array, std::move(copy), is_transposed);
     };
-    const auto record = [&](ArrayId weight, ArrayId bias, const Projection<T>& p) {
-        keep(weight, p.weight, p.in_out);
-        if (p.has_bias()) keep(bias, p.bias, false);
-    };
-    record("W_query", "b_query", weights.query);
-    record("W_key", "b_key", weights.key);
-    record("W_value", "b_value", weights.value);
-    if (weights.out) record("W_out", "b_out", *weights.out);
+    for_each_projection(weights, [&](const char* name, const Projection<T>& p) {
+        keep(*find_array(std::string("W_") + name), p.weight, p.in_out);
+        if (p.has_bias()) keep(*find_array(std::string("b_") + name), p.bias, false);
+    });
 }
 
 /// The stream of the seed where the weights' draws begin, of a question that draws from it. A dry
@@ -53,20 +49,6 @@ std::uint64_t draws_in_all(const Plan& plan, const std::optional<RandomStream>& 
     if (s.dropout_stream == DropoutStream::mkl)
         return drawn + (plan.independent_heads() ? plan.heads : 1);
     return drawn + std::uint64_t{2} * plan.batch * plan.heads * plan.q_len * plan.kv_len;
-}
-
-WeightSizes weight_sizes(const Plan& plan) {
-    const auto size = [&](Axis axis) {
-        return static_cast<std::size_t>(plan.size_of<std::uint64_t>(axis));
-    };
-    return {plan.d_in,
-            plan.d_context,
-            size(Axis::query_width),
-            size(Axis::key_width),
-            size(Axis::value_width),
-            size(Axis::joined),
-            plan.d_out,
-            size(Axis::groups)};
 }
 
 /// Dropout continues after the weights' draws, unless it has a separate generator. Independent
@@ -107,8 +89,9 @@ std::shared_ptr<const LayerWeights<T>> weights_of(const Plan& plan, const Operan
     if (!plan.has_parameters()) return nullptr;
     if (!plan.draws_parameters())
         return std::get<std::shared_ptr<const LayerWeights<T>>>(*operands.weights);
-    return std::make_shared<const LayerWeights<T>>(
-        draw_weights<T>(plan.config, weight_sizes(plan), stream ? &*stream : nullptr));
+    auto weights = allocated_weights<T>(plan.weight_shapes());
+    if (stream) draw_weights(plan.config, *stream, weights);
+    return std::make_shared<const LayerWeights<T>>(std::move(weights));
 }
 
 void keep_token_ids(const Plan& plan, const Operands& operands, Recorder& recorder) {
