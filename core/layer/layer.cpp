@@ -35,8 +35,8 @@ std::optional<RandomStream> stream_after_inputs(const Plan& plan,
     const bool draws_more = plan.draws_parameters() || (s.dropout != 0 && !s.dropout_seed);
     if (is_dry_run() || (!draws_more && s.drawn_shape().empty())) return {};
     if (after_inputs != nullptr) return *after_inputs;
-    RandomStream stream(s);
-    draw_inputs(s, stream);
+    std::optional<RandomStream> stream(std::in_place, s);
+    draw_inputs(s, *stream);
     return stream;
 }
 

@@ -66,9 +66,9 @@ void fill_trunc_normal(Generator& generator, std::span<T> out, double mean, doub
 }  // namespace
 
 RandomStream::RandomStream(const Settings& settings)
-    : generator_(TorchGenerator(settings.seed.bits)) {
+    : generator_(std::in_place_type<TorchGenerator>, settings.seed.bits) {
     if (settings.rng == Rng::numpy)
-        generator_ = NumpyGenerator(static_cast<std::uint32_t>(settings.seed.bits));
+        generator_.emplace<NumpyGenerator>(static_cast<std::uint32_t>(settings.seed.bits));
     std::visit([&](auto& generator) { generator.skip(settings.rng_skip); }, generator_);
 }
 

@@ -60,19 +60,16 @@ public:
     void draw_all() {
         const bool is_mha = s_.init == Init::mha;
         const bool joins = is_mha ? to_.query.d_in() == to_.key.d_in() : s_.qkv_joined;
-        std::vector<std::vector<Part>> tensors;
-        for (const Part part : is_mha ? std::vector{out, query, key, value} : parts()) {
-            if (joins && part != out && !tensors.empty() && tensors.back()[0] != out)
-                tensors.back().push_back(part);
-            else
-                tensors.push_back({part});
-        }
+        const std::vector<Part> order = is_mha ? std::vector{out, query, key, value} : parts();
         for (std::size_t group = 0; group < to_.query.groups(); ++group)
-            for (const std::vector<Part>& tensor : tensors)
-                draw(tensor, group,
-                     !is_mha            ? s_.init
-                     : tensor[0] == out ? Init::linear
-                                        : Init::xavier);
+            for (std::size_t first = 0, end = 0; first < order.size(); first = end) {
+                const bool is_out = order[end++] == out;
+                while (joins && !is_out && end < order.size() && order[end] != out) ++end;
+                draw(std::span(order).subspan(first, end - first), group,
+                     !is_mha  ? s_.init
+                     : is_out ? Init::linear
+                              : Init::xavier);
+            }
         if (is_mha) to_.out->bias.fill(T{0});
     }
 
@@ -94,7 +91,7 @@ private:
     }
 
     /// The weights of these projections as one tensor, then their biases as one.
-    void draw(const std::vector<Part>& parts, std::size_t group, Init init) {
+    void draw(std::span<const Part> parts, std::size_t group, Init init) {
         const std::size_t fan_in = of(parts[0]).d_in();
         std::size_t fan_out = 0;
         for (const Part part : parts) fan_out += of(part).d_out();
@@ -111,7 +108,7 @@ private:
 
     /// `count` numbers in `rows` rows, each divided among the parts by their widths.
     template <class At>
-    void draw_pieces(const std::vector<Part>& parts, const Distribution& distribution,
+    void draw_pieces(std::span<const Part> parts, const Distribution& distribution,
                      std::size_t rows, std::size_t count, const At& at) {
         if (parts.size() == 1) return stream_.draw<T>(distribution, {at(parts[0]), count});
         std::vector<T> all(count);
