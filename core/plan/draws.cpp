@@ -32,6 +32,13 @@ void check_numbers(const Settings& s) {
                "standard deviation above 0");
 }
 
+/// Refuses an order where nothing has one.
+void refuse_order(const Settings& s, const char* message) {
+    for (const auto& [key, is_given] :
+         {std::pair("draw_order", !s.draw_order.empty()), {"qkv_joined", s.qkv_joined}})
+        if (is_given) refuse(key, message);
+}
+
 void check_order(const Settings& s) {
     std::set<std::string_view> names;
     for (const std::string& name : s.draw_order)
@@ -48,13 +55,10 @@ void check_order(const Settings& s) {
         refuse("draw_order",
                "--qkv-joined draws query, key and value at once; expected out "
                "before or after them");
-    if (s.init != Init::mha) return;
-    for (const auto& [key, is_given] :
-         {std::pair("draw_order", !s.draw_order.empty()), {"qkv_joined", s.qkv_joined}})
-        if (is_given)
-            refuse(key,
-                   "--init mha draws the output projection first, then the others joined; "
-                   "expected no such flag");
+    if (s.init == Init::mha)
+        refuse_order(s,
+                     "--init mha draws the output projection first, then the others joined; "
+                     "expected no such flag");
 }
 
 void check_numpy(const Settings& s, bool draws_parameters) {
@@ -80,9 +84,7 @@ void check_draws(const Plan& plan) {
         check_numbers(s);
         check_order(s);
     } else {
-        for (const auto& [key, is_given] :
-             {std::pair("draw_order", !s.draw_order.empty()), {"qkv_joined", s.qkv_joined}})
-            if (is_given) refuse(key, "no parameter is drawn; expected no such flag");
+        refuse_order(s, "no parameter is drawn; expected no such flag");
     }
     check_numpy(s, plan.draws_parameters());
 }
