@@ -1,20 +1,11 @@
 #include "cli/partial/partial.hpp"
 
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <optional>
-#include <span>
-#include <string_view>
 #include <variant>
 
 #include "cli/output/output.hpp"
 #include "cli/request/digest.hpp"
-#include "cli/request/request.hpp"
 #include "core/base/error.hpp"
-#include "core/layer/norm.hpp"
 #include "core/layer/weights.hpp"
-#include "io/file/output.hpp"
 #include "io/file/source.hpp"
 #include "io/read/result_view.hpp"
 #include "io/text/json_text.hpp"

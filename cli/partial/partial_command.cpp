@@ -1,15 +1,9 @@
 // `attn partial`: a mode with its input and flags, and the range of keys.
-#include <algorithm>
-#include <string_view>
-#include <utility>
 
 #include "cli/output/output.hpp"
 #include "cli/partial/partial.hpp"
 #include "cli/request/field.hpp"
-#include "cli/request/request.hpp"
 #include "cli/request/request_builder.hpp"
-#include "core/base/error.hpp"
-#include "io/read/json_document.hpp"
 
 namespace attn::cli {
 namespace {

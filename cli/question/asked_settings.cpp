@@ -2,8 +2,6 @@
 #include <algorithm>
 #include <utility>
 
-#include <nlohmann/json.hpp>
-
 #include "cli/question/operands.hpp"
 #include "cli/request/field.hpp"
 #include "io/read/json_document.hpp"

@@ -1,9 +1,7 @@
 #include "cli/question/question.hpp"
 
-#include <algorithm>
 #include <array>
 #include <cmath>
-#include <utility>
 
 #include <nlohmann/json.hpp>
 

@@ -3,11 +3,8 @@
 #pragma once
 
 #include "cli/question/question.hpp"
-#include "core/model/model.hpp"
-#include "io/model/find_layer.hpp"
 #include "io/read/result_view.hpp"
 #include "io/transformer/attention_layer.hpp"
-#include "io/transformer/model.hpp"
 
 namespace attn::cli {
 

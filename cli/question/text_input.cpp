@@ -1,6 +1,3 @@
-#include <algorithm>
-#include <limits>
-#include <utility>
 
 #include "cli/question/operands.hpp"
 #include "core/base/did_you_mean.hpp"

@@ -5,7 +5,6 @@
 #include "core/layer/operands.hpp"
 #include "core/layer/result.hpp"
 #include "core/operator/attention.hpp"
-#include "core/operator/mask.hpp"
 #include "core/plan/plan.hpp"
 
 namespace attn {

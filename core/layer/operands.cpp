@@ -1,8 +1,5 @@
 #include "core/layer/operands.hpp"
 
-#include <algorithm>
-#include <utility>
-
 #include "core/layer/stages.hpp"
 
 namespace attn {

@@ -1,12 +1,10 @@
 // The tensors of a question.
 #pragma once
 
-#include <array>
 #include <cstdint>
 
 #include "core/base/function_ref.hpp"
 #include "core/base/real_array.hpp"
-#include "core/base/tensor.hpp"
 #include "core/layer/weights.hpp"
 
 namespace attn {

@@ -8,7 +8,6 @@
 #include "core/base/thread_pool.hpp"
 #include "core/layer/operands.hpp"
 #include "core/operator/attention.hpp"
-#include "core/operator/recorder.hpp"
 #include "core/plan/plan.hpp"
 
 namespace attn {

@@ -3,7 +3,6 @@
 
 #include <memory>
 #include <optional>
-#include <variant>
 
 #include "core/layer/norm.hpp"
 #include "core/layer/random_stream.hpp"

@@ -1,15 +1,9 @@
 // The settings of one attention computation: modes, choices and their names, one struct.
 #pragma once
 
-#include <array>
-#include <cstddef>
-#include <cstdint>
 #include <optional>
-#include <string>
-#include <string_view>
 #include <vector>
 
-#include "core/base/names.hpp"
 #include "core/base/number_type.hpp"
 #include "core/operator/choices.hpp"
 #include "core/operator/mask.hpp"
