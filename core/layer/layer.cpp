@@ -21,10 +21,14 @@ void keep_weights(const LayerWeights<T>& weights, Recorder& recorder) {
         copy.reshape(std::move(shape));
         recorder.keep_as_is(array, std::move(copy), is_transposed);
     };
-    for_each_projection(weights, [&](const char* name, const Projection<T>& p) {
-        keep(*find_array(std::string("W_") + name), p.weight, p.in_out);
-        if (p.has_bias()) keep(*find_array(std::string("b_") + name), p.bias, false);
-    });
+    const auto record = [&](ArrayId weight, ArrayId bias, const Projection<T>& p) {
+        keep(weight, p.weight, p.in_out);
+        if (p.has_bias()) keep(bias, p.bias, false);
+    };
+    record("W_query", "b_query", weights.query);
+    record("W_key", "b_key", weights.key);
+    record("W_value", "b_value", weights.value);
+    if (weights.out) record("W_out", "b_out", *weights.out);
 }
 
 /// The stream of the seed where the weights' draws begin, of a question that draws from it. A dry
