@@ -4,11 +4,11 @@ set -eu
 [ $# -gt 1 ]
 failed=0
 for object in "$@"; do
-    shared=$(nm --defined-only "$object" | awk '$2 ~ /[A-Zuvw]/ && $3 !~ /_(float32|float64|draws)E$/ {print $3}')
+    shared=$(nm --defined-only "$object" | awk '$2 ~ /[A-Zuvw]/ && $3 !~ /_tableE$/ {print $3}')
     if [ -n "$shared" ]; then
         echo "$object shares: $shared"
         failed=1
     fi
-    nm --defined-only "$object" | grep -q -E '_(float32|float64|draws)E$'
+    nm --defined-only "$object" | grep -q -E '_tableE$'
 done
 exit $failed

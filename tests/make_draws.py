@@ -68,12 +68,16 @@ def cross(_):
 
 torch_case(["multihead", "--randn", "2,5,8", "--heads", "2", "--qkv-joined", "--qkv-bias"], 123, joined)
 torch_case(["cross", "four.json", "--context", "three.json", "--heads", "2", "--init", "mha"], 11, cross)
+torch_case(["self", "--rand", "3,5", "--randint", "0,536870912", "--init", "randint,-3,4"], 3, lambda t: {
+    "inputs": torch.randint(0, 536870912, (3, 5)).to(t),
+    **{LETTERS[part]: torch.randint(-3, 4, (5, 5)).to(t) for part in ("query", "key", "value")}}, "float64")
 for shape in ((6, 3), (2, 4, 6, 8)):
     torch_case(["sdpa", "--randn", ",".join(map(str, shape)), "--dropout", "0.5"], 7, lambda t: {
         **{name: torch.randn(shape) for name in ("query", "key", "value")},
         "dropout_mask": 2 * torch.empty(*shape[:-1], shape[-2]).bernoulli_(0.5)})
-for name, function in {"rand": np.random.rand, "randn": np.random.randn, "normal,1,0.5":
-                       lambda *shape: np.random.normal(1, 0.5, shape)}.items():
+for name, function in {"rand": np.random.rand, "randn": np.random.randn,
+                       "randint,-5,300": lambda *shape: np.random.randint(-5, 300, shape),
+                       "normal,1,0.5": lambda *shape: np.random.normal(1, 0.5, shape)}.items():
     np.random.seed(42)
     drawn = {"inputs": np.random.randn(3, 5), **{LETTERS[part]: function(5, 3) for part in ("query", "key", "value")}}
     add(["self", "--randn", "3,5", "--d-out", "3", "--init", name, "--rng", "numpy"], 42,

@@ -266,9 +266,9 @@ private:
     };
 
     /// What differs in heads: keys and values, in order; a value is empty if records lack the key.
-    using Slots = std::array<std::pair<std::string_view, std::string_view>, 4>;
-    Slots slots(std::string_view seed) const;
-    std::string head_of(Planned& planned, std::string_view seed);
+    using Slots = std::array<std::pair<std::string_view, std::string_view>, 5>;
+    Slots slots(std::string_view seed, std::string_view draws) const;
+    std::string head_of(Planned& planned, std::string_view seed, std::uint64_t draws);
 
     Request request_;
     std::vector<Member> members_;

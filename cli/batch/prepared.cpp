@@ -40,12 +40,9 @@ bool Prepared::may_be(const io::InputFile& line, const Request& request, const P
     const bool is_small =
         line.source->text.size() <= longest_alike && memory <= static_cast<double>(longest_alike);
     const OperandShapes& shapes = plan.operands;
-    const Settings& s = plan.config;
-    // Else how many draws an answer takes depends on its seed.
-    const bool has_fixed_draws = s.rng == Rng::torch && s.init != Init::trunc_normal;
-    return is_small && has_fixed_draws && request.operand_files.empty() && !request.example &&
-           !request.text && request.settings.drawn_shape().empty() && !request.is_next_layer &&
-           !shapes.weights && !shapes.norm && !shapes.has_token_ids;
+    return is_small && request.operand_files.empty() && !request.example && !request.text &&
+           request.settings.drawn_shape().empty() && !request.is_next_layer && !shapes.weights &&
+           !shapes.norm && !shapes.has_token_ids;
 }
 
 Prepared::Prepared(const io::InputFile& line, Request request) : request_(std::move(request)) {
@@ -96,27 +93,29 @@ bool Prepared::hold(const io::InputFile& line) const {
 }
 
 /// A meta may hold keys like those after it, so its slot is before theirs.
-Prepared::Slots Prepared::slots(std::string_view seed) const {
+Prepared::Slots Prepared::slots(std::string_view seed, std::string_view draws) const {
     return {{{"\"id\":", request_.id},
              {"\"meta\":", request_.meta},
              {"\"id\":", request_.id},
-             {"\"seed\":", seed}}};
+             {"\"seed\":", seed},
+             {"\"rng_consumed\":", draws}}};
 }
 
 /// The start of an answer, up to its arrays. `request_` has the record's id and meta.
-std::string Prepared::head_of(Planned& planned, std::string_view seed) {
-    if (request_.bare) return head_text(request_, planned.plan);
+std::string Prepared::head_of(Planned& planned, std::string_view seed, std::uint64_t draws) {
+    if (request_.bare) return head_text(start_of_head(request_));
+    const std::string drawn = draws == 0 ? "" : std::to_string(draws);
     std::vector<std::string>& head = planned.head;
     if (head.empty()) {
         request_.settings = planned.plan.config;
         request_.asked = planned.asked;
-        std::string text = head_text(request_, planned.plan);
-        head = cut(text, slots(seed));
+        std::string text = head_text(cli::head_of(request_, planned.plan, draws));
+        head = cut(text, slots(seed, drawn));
         return text;
     }
     std::string text = head[0];
     std::size_t part = 0;
-    for (const auto& [key, value] : slots(seed))
+    for (const auto& [key, value] : slots(seed, drawn))
         if (!value.empty()) (text += value) += head[++part];
     return text;
 }
@@ -147,11 +146,11 @@ std::optional<RecordOutcome> Prepared::answer(const io::InputFile& line, const s
     if (!seed.empty()) planned->plan.config.seed = {*io::number_of_text<std::uint64_t>(seed)};
     Result result = compute(planned->plan, std::move(operands), runtime.pool);
     if (!request_.format->json)
-        return RecordOutcome{.line = io::TextBuffer(head_of(*planned, seed)),
+        return RecordOutcome{.line = io::TextBuffer(head_of(*planned, seed, result.draws)),
                              .packed = pack(request_, std::move(result.arrays), runtime.pool)};
     io::BufferOutput out;
     out.text().reserve(planned->longest + planned->longest / 8);
-    out << head_of(*planned, seed);
+    out << head_of(*planned, seed, result.draws);
     write_after_head(out, request_, result.arrays, runtime.pool);
     planned->longest = std::max(planned->longest, out.text().size());
     return RecordOutcome{std::move(out.text())};

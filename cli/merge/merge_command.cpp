@@ -1,15 +1,8 @@
 // `attn merge`: the files state what they are; a row of `kinds` joins those of one schema.
-#include <string>
-#include <string_view>
-#include <vector>
 
-#include "cli/args/args.hpp"
 #include "cli/partial/partial.hpp"
 #include "cli/request/request.hpp"
 #include "cli/scan/stats.hpp"
-#include "core/base/error.hpp"
-#include "io/file/source.hpp"
-#include "io/read/input_file.hpp"
 #include "io/read/result_view.hpp"
 
 namespace attn::cli {

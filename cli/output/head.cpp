@@ -9,11 +9,6 @@ namespace attn::cli {
 
 namespace {
 
-void append_weight(std::string& text, const std::string& name, const ProjectionShape& p) {
-    io::append_member(text, "W_" + name, Shape{p.groups, p.d_out, p.d_in});
-    if (p.has_bias) io::append_member(text, "b_" + name, Shape{p.groups, p.d_out});
-}
-
 /// The shapes of the operands that a plan was made from, as a JSON object. Weights have shape
 /// (groups, d_out, d_in) and biases (groups, d_out), regardless of how they are stored.
 std::string operands_json(const OperandShapes& operands) {
@@ -25,10 +20,10 @@ std::string operands_json(const OperandShapes& operands) {
                           Shape(operands["inputs"].end() - 2, operands["inputs"].end() - 1));
     if (operands.norm) io::append_member(text, "norm", Shape{*operands.norm});
     if (operands.weights) {
-        append_weight(text, "query", operands.weights->query);
-        append_weight(text, "key", operands.weights->key);
-        append_weight(text, "value", operands.weights->value);
-        if (operands.weights->out) append_weight(text, "out", *operands.weights->out);
+        for_each_projection(*operands.weights, [&](const std::string& name, const auto& p) {
+            io::append_member(text, "W_" + name, Shape{p.groups, p.d_out, p.d_in});
+            if (p.has_bias) io::append_member(text, "b_" + name, Shape{p.groups, p.d_out});
+        });
         if (operands.weights->has_head_norms) io::append_member(text, "head_norms", true);
     }
     return text += '}';
@@ -95,7 +90,7 @@ HeadMembers start_of_head(const Request& request) {
     return head;
 }
 
-HeadMembers head_of(const Request& request, const Plan& plan) {
+HeadMembers head_of(const Request& request, const Plan& plan, std::uint64_t draws) {
     HeadMembers head = start_of_head(request);
     if (request.bare) return head;
     head.emplace_back("mode", io::value_text(row_of(request.settings.mode).name));
@@ -105,8 +100,7 @@ HeadMembers head_of(const Request& request, const Plan& plan) {
     head.emplace_back("config", config_of(request));
     if (!request.asked.empty()) head.emplace_back("asked", request.asked);
     head.emplace_back("shapes", shapes_json(plan.shapes()));
-    if (const std::uint64_t draws = request.dry_run ? 0 : draws_of(plan); draws != 0)
-        head.emplace_back("rng_consumed", std::to_string(draws));
+    if (draws != 0) head.emplace_back("rng_consumed", std::to_string(draws));
     head.emplace_back("layout", layout_json(plan));
     return head;
 }

@@ -135,8 +135,8 @@ using HeadMembers = std::vector<std::pair<std::string, std::string>>;
 HeadMembers start_of_head(const Request& request);
 
 /// Those, then mode, tokens, context_tokens, config, shapes, the draws where there are some, and
-/// layout if the request is not bare.
-HeadMembers head_of(const Request& request, const Plan& plan);
+/// layout if the request is not bare. `draws`: see draws_of().
+HeadMembers head_of(const Request& request, const Plan& plan, std::uint64_t draws = 0);
 
 /// The sizes of a plan as a JSON object.
 std::string shapes_json(const Shapes& shapes);
@@ -187,9 +187,7 @@ io::Report make_report(const Request& request, const Plan& plan, Result result,
 /// table; nothing if it is `none`.
 void write_report(io::Output& out, const Request& request, const io::Report& report);
 
-/// The start of a result's JSON, up to its arrays.
-std::string head_text(const Request& request, const Plan& plan);
-/// The start of a result's JSON with these members.
+/// The start of a result's JSON with these members, up to its arrays.
 std::string head_text(HeadMembers head);
 
 /// Writes the rest of the JSON after the head, on one line.

@@ -74,7 +74,7 @@ io::Report make_report(const Request& request, const Plan& plan, Result result,
     report.title_end = parameters_origin(request, plan);
     report.averaged_heads = plan.shown.average_heads ? plan.heads : 0;
     report.has_dropout = plan.config.dropout > 0;
-    report.head = head_of(request, plan);
+    report.head = head_of(request, plan, result.draws);
     report.arrays = std::move(result.arrays);
     if (request.format->one_array) {
         const auto written =
@@ -98,10 +98,6 @@ void write_report(io::Output& out, const Request& request, const io::Report& rep
         for (const auto& [name, value] : report.head)
             if (name == "generated_text") out << name << "\n" << io::printable(value) << "\n\n";
     request.format->write(out, report, style_of(request));
-}
-
-std::string head_text(const Request& request, const Plan& plan) {
-    return head_text(head_of(request, plan));
 }
 
 std::string head_text(HeadMembers head) {

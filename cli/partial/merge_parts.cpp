@@ -1,15 +1,12 @@
 #include "cli/partial/partial.hpp"
 
-#include <algorithm>
 #include <cstring>
-#include <utility>
 
 #include "cli/output/output.hpp"
 #include "cli/output/pictures.hpp"
 #include "core/base/error.hpp"
 #include "core/operator/merge.hpp"
 #include "io/file/source.hpp"
-#include "io/read/result_view.hpp"
 
 namespace attn::cli {
 namespace {

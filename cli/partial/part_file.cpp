@@ -1,20 +1,11 @@
 #include "cli/partial/partial.hpp"
 
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <optional>
-#include <span>
-#include <string_view>
 #include <variant>
 
 #include "cli/output/output.hpp"
 #include "cli/request/digest.hpp"
-#include "cli/request/request.hpp"
 #include "core/base/error.hpp"
-#include "core/layer/norm.hpp"
 #include "core/layer/weights.hpp"
-#include "io/file/output.hpp"
 #include "io/file/source.hpp"
 #include "io/read/result_view.hpp"
 #include "io/text/json_text.hpp"
@@ -57,12 +48,10 @@ void add_norm(Digest& digest, const std::optional<InputNorm>& norm) {
 
 template <class T>
 void add_weights(Digest& digest, const LayerWeights<T>& weights) {
-    for (const Projection<T>* projection :
-         {&weights.query, &weights.key, &weights.value, weights.out ? &*weights.out : nullptr}) {
-        if (projection == nullptr) continue;
-        add_array(digest, projection->weight);
-        add_array(digest, projection->bias);
-    }
+    for_each_projection(weights, [&](const char*, const Projection<T>& projection) {
+        add_array(digest, projection.weight);
+        add_array(digest, projection.bias);
+    });
     add_norm(digest, weights.query_norm);
     add_norm(digest, weights.key_norm);
 }

@@ -1,19 +1,13 @@
 // Parts of a question: attention over some of its keys.
 #pragma once
 
-#include <string>
-#include <vector>
-
 #include <nlohmann/json.hpp>
 
 #include "cli/args/args.hpp"
 #include "cli/question/question.hpp"
 #include "core/base/number_type.hpp"
-#include "core/base/thread_pool.hpp"
-#include "core/layer/layer.hpp"
 #include "core/layer/operands.hpp"
 #include "core/operator/mask.hpp"
-#include "core/plan/operand_shapes.hpp"
 #include "core/plan/plan.hpp"
 #include "io/read/input_file.hpp"
 #include "io/write/output_formats.hpp"

@@ -1,15 +1,9 @@
 // `attn partial`: a mode with its input and flags, and the range of keys.
-#include <algorithm>
-#include <string_view>
-#include <utility>
 
 #include "cli/output/output.hpp"
 #include "cli/partial/partial.hpp"
 #include "cli/request/field.hpp"
-#include "cli/request/request.hpp"
 #include "cli/request/request_builder.hpp"
-#include "core/base/error.hpp"
-#include "io/read/json_document.hpp"
 
 namespace attn::cli {
 namespace {
@@ -83,7 +77,7 @@ int run_partial(const Args& args) {
     Plan plan = plan_of(question, {.keys = range});
     PartFile file{"", {range}, {}, {}};
     for (auto& [key, value] : head_of(question.request, plan))
-        if (key != "schema" && key != "id" && key != "meta" && key != "rng_consumed")
+        if (key != "schema" && key != "id" && key != "meta")
             file.question[key] = io::parse_own<nlohmann::ordered_json>(value);
     plan.operands = shapes_of_range(std::move(plan.operands), rows, plan.new_keys());
     show_notes(check_part_size(question.request, plan));

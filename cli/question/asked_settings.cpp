@@ -2,8 +2,6 @@
 #include <algorithm>
 #include <utility>
 
-#include <nlohmann/json.hpp>
-
 #include "cli/question/operands.hpp"
 #include "cli/request/field.hpp"
 #include "io/read/json_document.hpp"
@@ -86,9 +84,8 @@ private:
 
 /// The kept settings say where the input comes from and what form the file has.
 bool is_kept(std::string_view key) {
-    constexpr std::string_view kept[] = {"text",    "rand",    "randn", "uniform",
-                                         "corners", "weights", "format"};
-    return std::ranges::find(kept, key) != std::end(kept);
+    return key == "weights" || key == "format" ||
+           std::ranges::find(settings_of_inputs, key) != settings_of_inputs.end();
 }
 
 /// These have a default of their own, and no other setting depends on whether they are given.

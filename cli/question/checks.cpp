@@ -4,10 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <span>
-#include <string_view>
 #include <tuple>
-#include <utility>
 
 #include <nlohmann/json.hpp>
 

@@ -1,9 +1,7 @@
 #include "cli/question/question.hpp"
 
-#include <algorithm>
 #include <array>
 #include <cmath>
-#include <utility>
 
 #include <nlohmann/json.hpp>
 
@@ -314,15 +312,23 @@ namespace {
 
 /// What --rand draws, or has in place of drawn numbers.
 void check_draw(const Request& request) {
-    for (const char* key : {"uniform", "corners"})
-        if (request.has(key) && request.settings.rand.empty())
+    const char* first = nullptr;
+    for (const char* key : {"uniform", "randint", "corners"}) {
+        if (!request.has(key)) continue;
+        if (request.settings.rand.empty())
             throw setting_error(request, key, "requires --rand with the shape of the input");
-    if (!request.has("uniform")) return;
-    if (request.has("corners"))
-        throw setting_error(
-            request, "corners",
-            "conflicts with " + location_of(request, "uniform") + "; expected one of them");
+        if (first != nullptr)
+            throw setting_error(
+                request, key,
+                "conflicts with " + location_of(request, first) + "; expected one of them");
+        first = key;
+    }
+    const std::vector<std::int64_t>& integers = request.settings.randint;
+    if (!integers.empty() && integers[0] >= integers[1])
+        throw setting_error(request, "randint",
+                            "no integer is in it; expected LOW,HIGH with LOW below HIGH, as 0,10");
     const std::vector<double>& range = request.settings.uniform;
+    if (range.empty()) return;
     const bool fits = !overflows(range[0], request.settings.dtype) &&
                       !overflows(range[1] - range[0], request.settings.dtype);
     if (!(fits && range[0] <= range[1]))

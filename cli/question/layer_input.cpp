@@ -1,5 +1,4 @@
 // What enters a layer: its embedding and the norm before it.
-#include <utility>
 #include <variant>
 
 #include "cli/question/layer_source.hpp"

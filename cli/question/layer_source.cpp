@@ -1,9 +1,6 @@
 #include "cli/question/layer_source.hpp"
 
 #include <algorithm>
-#include <utility>
-
-#include <nlohmann/json.hpp>
 
 #include "core/base/error.hpp"
 #include "io/file/path.hpp"

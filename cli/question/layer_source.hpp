@@ -3,11 +3,8 @@
 #pragma once
 
 #include "cli/question/question.hpp"
-#include "core/model/model.hpp"
-#include "io/model/find_layer.hpp"
 #include "io/read/result_view.hpp"
 #include "io/transformer/attention_layer.hpp"
-#include "io/transformer/model.hpp"
 
 namespace attn::cli {
 
@@ -57,6 +54,10 @@ std::unique_ptr<LayerSource> open_layer_source(const Request& request, io::Loade
 /// The same for weights in a request, an object of arrays.
 std::unique_ptr<LayerSource> open_layer_source(const Request& request, io::LoadedModels& files,
                                                io::ArrayFile tensors);
+
+/// What the inputs are made from, and kept in a config.
+inline constexpr std::array settings_of_inputs{"text",    "rand",    "randn",
+                                               "uniform", "randint", "corners"};
 
 /// Settings that only a model's layer has.
 inline constexpr std::array settings_of_model{

@@ -1,7 +1,4 @@
 #include <algorithm>
-#include <utility>
-
-#include <nlohmann/json.hpp>
 
 #include "cli/question/layer_source.hpp"
 #include "cli/request/field.hpp"
@@ -10,7 +7,6 @@
 #include "io/file/path.hpp"
 #include "io/file/source.hpp"
 #include "io/model/families.hpp"
-#include "io/text/json_text.hpp"
 #include "io/transformer/family_row.hpp"
 
 namespace attn::cli {

@@ -1,8 +1,5 @@
 #include "cli/question/operands.hpp"
 
-#include <algorithm>
-#include <utility>
-
 #include "core/base/memory.hpp"
 #include "io/file/path.hpp"
 #include "io/read/examples.hpp"

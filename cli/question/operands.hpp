@@ -1,8 +1,6 @@
 // Reads the operands of a question, and finds what labels and words mean.
 #pragma once
 
-#include <cstdint>
-
 #include "cli/args/args.hpp"
 #include "cli/question/layer_source.hpp"
 #include "core/base/error.hpp"

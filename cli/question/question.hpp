@@ -1,25 +1,10 @@
 // From an open request to its answer: input, operands, plan and result.
 #pragma once
 
-#include <cstddef>
-#include <map>
-#include <memory>
-#include <optional>
-#include <string>
-#include <vector>
-
-#include <nlohmann/json_fwd.hpp>
-
-#include "cli/request/request.hpp"
 #include "cli/request/request_builder.hpp"
-#include "core/base/thread_pool.hpp"
 #include "core/layer/layer.hpp"
-#include "core/layer/operands.hpp"
-#include "core/plan/plan.hpp"
 #include "core/plan/settings.hpp"
 #include "io/model/loaded_models.hpp"
-#include "io/read/array_file.hpp"
-#include "io/read/input_file.hpp"
 
 namespace attn::cli {
 

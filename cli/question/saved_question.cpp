@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
-#include <utility>
 
 #include <nlohmann/json.hpp>
 
@@ -82,8 +81,8 @@ RealArray read_saved(const Input& input, const std::string& name, NumberType dty
 
 /// Leaves out where a result's inputs came from, which another source replaces.
 void leave_out_source(json& config, bool keeps_embedding) {
-    for (const char* key : {"tokens", "rand", "randn", "uniform", "corners", "text"})
-        config.erase(key);
+    config.erase("tokens");
+    for (const char* key : settings_of_inputs) config.erase(key);
     if (keeps_embedding) return;
     for (const char* key : {"vocab_size", "embed_dim", "embed_seed"}) config.erase(key);
 }

@@ -1,7 +1,5 @@
-#include <algorithm>
 #include <cmath>
 #include <limits>
-#include <utility>
 
 #include "cli/question/operands.hpp"
 #include "core/base/did_you_mean.hpp"
@@ -172,7 +170,9 @@ void draw_inputs(const Request& request, Operands& operands) {
                                    *request.embed_seed, request.settings.dtype);
         return;
     }
-    std::vector<RealArray> drawn = attn::draw_inputs(request.settings);
+    RandomStream stream(request.settings);
+    std::vector<RealArray> drawn = attn::draw_inputs(request.settings, stream);
+    operands.after_inputs = std::make_shared<const RandomStream>(std::move(stream));
     for (std::size_t i = 0; i < drawn.size(); ++i)
         operands[drawn_operand(drawn.size(), i)] = with_corners(std::move(drawn[i]), request);
 }

@@ -108,6 +108,8 @@ constexpr Option table[] = {
      "the same as torch.randn does"},
     {"uniform", input, all_modes, setting<&S::uniform>, {-most, most, "two numbers, as -4,4", 2, 2}, "A,B",
      "with --rand: numbers from A to B, as uniform_ draws them (default 0,1)"},
+    {"randint", input, all_modes, setting<&S::randint>, {-0x1p53, 0x1p53, "two integers, as 0,10", 2, 2}, "LOW,HIGH",
+     "with --rand: integers from LOW to HIGH - 1, as randint draws them (default: real numbers)"},
     {"corners", input, all_modes, among<corner_names, &R::corners>, {}, "",
      "with --rand: all 0, 1, the largest or smallest positive number of --store, else of --dtype, or 1 "
      "and -1 alternating, in place of the numbers drawn (default: drawn)"},

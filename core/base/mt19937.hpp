@@ -33,6 +33,12 @@ public:
         return outputs_[next_++];
     }
 
+    /// Two outputs, the first one in the high half.
+    std::uint64_t draw64() {
+        const std::uint64_t high = draw();
+        return (high << 32) | draw();
+    }
+
     /// Skips `count` outputs: by steps if they are few, otherwise by a jump.
     void skip(std::uint64_t count);
 

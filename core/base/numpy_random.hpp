@@ -1,9 +1,11 @@
-// The draws of NumPy's legacy functions after np.random.seed: np.random.rand, randn, uniform,
-// normal.
+// The draws of NumPy's legacy functions after np.random.seed: np.random.rand, randn, randint,
+// uniform, normal.
 //
-// Source: numpy/random/src/legacy/legacy-distributions.c, numpy/random/src/mt19937/mt19937.h.
+// Source: numpy/random/src/legacy/legacy-distributions.c, numpy/random/src/mt19937/mt19937.h,
+// numpy/random/src/distributions/distributions.c.
 #pragma once
 
+#include <bit>
 #include <cmath>
 #include <optional>
 
@@ -15,9 +17,6 @@ namespace attn {
 class NumpyGenerator {
 public:
     explicit NumpyGenerator(std::uint32_t seed) : engine_(seed) {}
-
-    /// 32-bit draws of one uniform number. Those of a normal depend on the numbers.
-    static constexpr std::uint64_t draws_per_uniform = 2;
 
     void skip(std::uint64_t count) { engine_.skip(count); }
 
@@ -32,6 +31,17 @@ public:
     template <class T>
     T uniform(double low, double high) {
         return static_cast<T>(low + (high - low) * uniform01());
+    }
+
+    /// randint(n), n > 0: of one draw, or of two if n is beyond 2^32, as many low bits as n - 1
+    /// has, again while they are not below n. One number takes no draw.
+    std::uint64_t below(std::uint64_t n) {
+        const std::uint64_t most = n - 1;
+        std::uint64_t bits = most == 0 ? 0 : n;
+        while (bits > most)
+            bits =
+                (most > 0xffffffffu ? engine_.draw64() : engine_.draw()) & (std::bit_ceil(n) - 1);
+        return bits;
     }
 
     /// standard_normal(): a pair by Marsaglia's polar method, whose first half the next call

@@ -98,12 +98,6 @@ void NormalStream<T>::read(std::uint64_t first, std::span<T> out) {
 }
 
 template <class T>
-std::uint64_t NormalStream<T>::draws(std::uint64_t count) {
-    const std::uint64_t again = count % block_size == 0 ? 0 : block_size;
-    return (count + again) * TorchGenerator::draws_per_uniform<T>;
-}
-
-template <class T>
 T NormalStream<T>::element(std::uint64_t index) {
     if (count_ < block_size) {
         T value{};

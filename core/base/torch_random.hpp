@@ -17,12 +17,7 @@ public:
     explicit TorchGenerator(std::uint64_t seed) : engine_(static_cast<std::uint32_t>(seed)) {}
 
     std::uint32_t draw32() { return engine_.draw(); }
-
-    /// Two outputs, the first one in the high half.
-    std::uint64_t draw64() {
-        const std::uint64_t high = draw32();
-        return (high << 32) | draw32();
-    }
+    std::uint64_t draw64() { return engine_.draw64(); }
 
     /// Skips `count` 32-bit draws, in at most a few milliseconds.
     void skip(std::uint64_t count) { engine_.skip(count); }
@@ -49,6 +44,11 @@ public:
         const T b = static_cast<T>(high);
         const T number = std::fma(uniform01<T>(), b - a, a);
         return number == b ? a : number;
+    }
+
+    /// torch.randint(n), n > 0: the rest of one draw, or of two if n is at least 2^28.
+    std::uint64_t below(std::uint64_t n) {
+        return (n >= (std::uint64_t{1} << 28) ? draw64() : draw32()) % n;
     }
 
     /// A standard normal from the polar pair that torch.randn uses below 16 elements: every second
@@ -79,13 +79,10 @@ public:
     /// After the last element was read: where the next tensor begins.
     const TorchGenerator& generator() const { return generator_; }
 
+private:
     /// Fewer elements are drawn one by one, and an odd one keeps a normal for the next tensor.
     static constexpr std::uint64_t block_size = 16;
 
-    /// The 32-bit draws of torch.randn(count), of at least a block.
-    static std::uint64_t draws(std::uint64_t count);
-
-private:
     T element(std::uint64_t index);
     void load_block(std::uint64_t first_draw);
 

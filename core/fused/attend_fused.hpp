@@ -2,16 +2,9 @@
 // memory.
 #pragma once
 
-#include <cstddef>
-#include <memory>
-#include <span>
-#include <vector>
-
 #include "core/base/named_array.hpp"
-#include "core/base/tensor.hpp"
 #include "core/base/thread_pool.hpp"
 #include "core/kernels/kernel.hpp"
-#include "core/operator/attention.hpp"
 #include "core/operator/projection.hpp"
 #include "core/operator/row_statistics.hpp"
 

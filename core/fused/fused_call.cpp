@@ -60,7 +60,7 @@ FusedCall<T>::FusedCall(const kernels::Kernel& kernel, const AttentionCall<T>& c
     : entries_(kernels::entries_of<T>(kernel)), call_(call), out_(out), threads_(threads),
       grid_(make_grid(entries_.lanes, call, out, threads.threads(), use)),
       dropout_(use.totals ? no_dropout : call.dropout, grid_.sizes, call.first_query,
-               *kernel.draws),
+               kernel.table->draws),
       steps_(steps_taken(call, call.biases.size())),
       workers_(std::min(threads.threads(), grid_.items())) {
     const ScoreRow any{call, call.scale, nullptr, grid_.sizes.heads, d_k(), 0, 0, 0, 0};

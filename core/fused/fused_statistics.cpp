@@ -1,4 +1,3 @@
-#include "core/fused/attend_fused.hpp"
 
 #include <algorithm>
 

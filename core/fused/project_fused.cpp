@@ -1,6 +1,5 @@
 #include "core/fused/attend_fused.hpp"
 
-#include <algorithm>
 #include <array>
 
 #include "core/base/memory.hpp"

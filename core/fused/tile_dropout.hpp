@@ -3,12 +3,9 @@
 #pragma once
 
 #include <array>
-#include <optional>
 #include <vector>
 
-#include "core/base/torch_random.hpp"
 #include "core/fused/tile_plan.hpp"
-#include "core/operator/choices.hpp"
 #include "core/operator/dropout.hpp"
 
 namespace attn {

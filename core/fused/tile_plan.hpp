@@ -1,8 +1,6 @@
 // The division of a question into tiles of queries, and the keys of each tile.
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
 #include <span>
 
 #include "core/base/memory.hpp"

@@ -1,6 +1,5 @@
 #include <immintrin.h>
 
-#include "core/kernels/draws.hpp"
 #include "core/kernels/entries.hpp"
 #include "core/kernels/vector_avx2.hpp"
 
@@ -33,11 +32,7 @@ private:
 
 }  // namespace
 
-extern const Entries<float> avx2_float32;
-extern const Entries<double> avx2_float64;
-extern const Draws avx2_draws;
-const Entries<float> avx2_float32 = entries<Float>();
-const Entries<double> avx2_float64 = entries<Double>();
-const Draws avx2_draws = DrawsBy<Words>::entries();
+extern const EntryTable avx2_table;
+const EntryTable avx2_table = table_of<Float, Double, Words>();
 
 }  // namespace attn::kernels

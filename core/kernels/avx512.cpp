@@ -1,6 +1,5 @@
 #include <immintrin.h>
 
-#include "core/kernels/draws.hpp"
 #include "core/kernels/entries.hpp"
 #include "core/kernels/vector_avx512.hpp"
 
@@ -37,11 +36,7 @@ struct Words : PlainWords<Vector> {
 
 }  // namespace
 
-extern const Entries<float> avx512_float32;
-extern const Entries<double> avx512_float64;
-extern const Draws avx512_draws;
-const Entries<float> avx512_float32 = entries<Float>();
-const Entries<double> avx512_float64 = entries<Double>();
-const Draws avx512_draws = DrawsBy<Words>::entries();
+extern const EntryTable avx512_table;
+const EntryTable avx512_table = table_of<Float, Double, Words>();
 
 }  // namespace attn::kernels

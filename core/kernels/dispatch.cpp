@@ -3,9 +3,7 @@
 
 namespace attn::kernels {
 
-extern const Entries<float> generic_float32, avx2_float32, avx512_float32, neon_float32;
-extern const Entries<double> generic_float64, avx2_float64, avx512_float64, neon_float64;
-extern const Draws generic_draws, avx2_draws, avx512_draws, neon_draws;
+extern const EntryTable generic_table, avx2_table, avx512_table, neon_table;
 
 namespace {
 
@@ -30,18 +28,18 @@ bool never() {
 }
 
 constexpr Kernel table[] = {
-    {"generic", always, &generic_float32, &generic_float64, &generic_draws},
+    {"generic", always, &generic_table},
 #if defined(__x86_64__)
-    {"avx2", has_avx2, &avx2_float32, &avx2_float64, &avx2_draws},
-    {"avx512", has_avx512, &avx512_float32, &avx512_float64, &avx512_draws},
+    {"avx2", has_avx2, &avx2_table},
+    {"avx512", has_avx512, &avx512_table},
 #else
-    {"avx2", never, nullptr, nullptr, nullptr},
-    {"avx512", never, nullptr, nullptr, nullptr},
+    {"avx2", never, nullptr},
+    {"avx512", never, nullptr},
 #endif
 #if defined(__aarch64__)
-    {"neon", always, &neon_float32, &neon_float64, &neon_draws},
+    {"neon", always, &neon_table},
 #else
-    {"neon", never, nullptr, nullptr, nullptr},
+    {"neon", never, nullptr},
 #endif
 };
 

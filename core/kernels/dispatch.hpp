@@ -18,9 +18,9 @@ const std::vector<const Kernel*>& supported();
 template <class T>
 const Entries<T>& entries_of(const Kernel& kernel) {
     if constexpr (sizeof(T) == sizeof(float))
-        return *kernel.float32;
+        return kernel.table->float32;
     else
-        return *kernel.float64;
+        return kernel.table->float64;
 }
 
 }  // namespace attn::kernels

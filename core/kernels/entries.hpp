@@ -1,6 +1,7 @@
 // All entry points of one instruction set and type.
 #pragma once
 
+#include "core/kernels/draws.hpp"
 #include "core/kernels/recurrence.hpp"
 #include "core/kernels/tile_attention.hpp"
 #include "core/kernels/tile_totals.hpp"
@@ -28,6 +29,11 @@ constexpr Entries<typename V::Scalar> entries() {
             .substitute = substitute<V>,
             .read = read<V>,
             .update = update<V>};
+}
+
+template <class FloatVector, class DoubleVector, class WordVector>
+constexpr EntryTable table_of() {
+    return {entries<FloatVector>(), entries<DoubleVector>(), DrawsBy<WordVector>::entries()};
 }
 
 }  // namespace

@@ -1,4 +1,3 @@
-#include "core/kernels/draws.hpp"
 #include "core/kernels/entries.hpp"
 #include "core/kernels/vector_generic.hpp"
 
@@ -25,11 +24,7 @@ private:
 
 }  // namespace
 
-extern const Entries<float> generic_float32;
-extern const Entries<double> generic_float64;
-extern const Draws generic_draws;
-const Entries<float> generic_float32 = entries<Float>();
-const Entries<double> generic_float64 = entries<Double>();
-const Draws generic_draws = DrawsBy<Words>::entries();
+extern const EntryTable generic_table;
+const EntryTable generic_table = table_of<Float, Double, Words>();
 
 }  // namespace attn::kernels

@@ -258,13 +258,18 @@ struct Draws {
                        std::uint64_t* bits) noexcept;
 };
 
+/// What one instruction set computes.
+struct EntryTable {
+    Entries<float> float32;
+    Entries<double> float64;
+    Draws draws;
+};
+
 /// One instruction set. Null if the program is built for processors of another family.
 struct Kernel {
     const char* name;
     bool (*runs_here)();
-    const Entries<float>* float32;
-    const Entries<double>* float64;
-    const Draws* draws;
+    const EntryTable* table;
 };
 
 }  // namespace attn::kernels

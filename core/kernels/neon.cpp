@@ -1,6 +1,5 @@
 #include <arm_neon.h>
 
-#include "core/kernels/draws.hpp"
 #include "core/kernels/entries.hpp"
 #include "core/kernels/vector_neon.hpp"
 
@@ -32,11 +31,7 @@ private:
 
 }  // namespace
 
-extern const Entries<float> neon_float32;
-extern const Entries<double> neon_float64;
-extern const Draws neon_draws;
-const Entries<float> neon_float32 = entries<Float>();
-const Entries<double> neon_float64 = entries<Double>();
-const Draws neon_draws = DrawsBy<Words>::entries();
+extern const EntryTable neon_table;
+const EntryTable neon_table = table_of<Float, Double, Words>();
 
 }  // namespace attn::kernels

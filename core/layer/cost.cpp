@@ -1,5 +1,3 @@
-#include <algorithm>
-#include <string>
 
 #include "core/base/error.hpp"
 #include "core/base/memory.hpp"

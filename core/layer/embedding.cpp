@@ -2,9 +2,7 @@
 
 #include <algorithm>
 #include <array>
-#include <functional>
 #include <map>
-#include <numeric>
 
 #include "core/base/error.hpp"
 
@@ -88,12 +86,11 @@ namespace {
 
 Distribution of_input(const Settings& s) {
     if (!s.uniform.empty()) return {Distribution::Kind::uniform, s.uniform[0], s.uniform[1]};
+    if (!s.randint.empty())
+        return {Distribution::Kind::randint, static_cast<double>(s.randint[0]),
+                static_cast<double>(s.randint[1])};
     if (s.randn.empty()) return {Distribution::Kind::uniform01};
     return {Distribution::Kind::normal, 0, 1};
-}
-
-std::uint64_t numbers_in(const std::vector<std::uint64_t>& shape) {
-    return std::accumulate(shape.begin(), shape.end(), std::uint64_t{1}, std::multiplies<>());
 }
 
 }  // namespace
@@ -111,8 +108,7 @@ std::vector<std::vector<std::uint64_t>> drawn_shapes(const Settings& s) {
     return {shape, of_keys, of_keys};
 }
 
-std::vector<RealArray> draw_inputs(const Settings& settings) {
-    RandomStream stream(settings);
+std::vector<RealArray> draw_inputs(const Settings& settings, RandomStream& stream) {
     std::vector<RealArray> inputs;
     for (const std::vector<std::uint64_t>& shape : drawn_shapes(settings))
         for_dtype(settings.dtype, [&]<class T>(T) {
@@ -122,12 +118,6 @@ std::vector<RealArray> draw_inputs(const Settings& settings) {
             stream.draw<T>(of_input(settings), {numbers.data(), numbers.size()});
         });
     return inputs;
-}
-
-void skip_inputs(const Settings& settings, RandomStream& stream) {
-    for (const std::vector<std::uint64_t>& shape : drawn_shapes(settings))
-        for_dtype(settings.dtype,
-                  [&]<class T>(T) { stream.skip<T>(of_input(settings), numbers_in(shape)); });
 }
 
 }  // namespace attn

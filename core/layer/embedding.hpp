@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -36,10 +35,7 @@ RealArray embed(std::span<const std::int64_t> ids, std::uint64_t vocab_size,
 /// value, whose heads are those of the query unless kv_heads is given; none without a shape.
 std::vector<std::vector<std::uint64_t>> drawn_shapes(const Settings& settings);
 
-/// These tensors in the settings' dtype, one after the other, from the beginning of the stream.
-std::vector<RealArray> draw_inputs(const Settings& settings);
-
-/// Passes over the draws of these tensors. The parameters' follow them.
-void skip_inputs(const Settings& settings, RandomStream& stream);
+/// These tensors in the settings' dtype, one after the other. The parameters' draws follow them.
+std::vector<RealArray> draw_inputs(const Settings& settings, RandomStream& stream);
 
 }  // namespace attn

@@ -31,38 +31,36 @@ void keep_weights(const LayerWeights<T>& weights, Recorder& recorder) {
     if (weights.out) record("W_out", "b_out", *weights.out);
 }
 
-/// Whether something is drawn from the stream of the seed after the inputs.
-bool draws_after_inputs(const Plan& plan) {
-    return plan.draws_parameters() || (plan.config.dropout != 0 && !plan.config.dropout_seed);
-}
-
-/// Where the weights' draws begin.
-RandomStream stream_after_inputs(const Plan& plan) {
-    RandomStream stream(plan.config);
-    skip_inputs(plan.config, stream);
+/// The stream of the seed where the weights' draws begin, of a question that draws from it. A dry
+/// run draws nothing.
+std::optional<RandomStream> stream_after_inputs(const Plan& plan,
+                                                const RandomStream* after_inputs = nullptr) {
+    const Settings& s = plan.config;
+    const bool draws_more = plan.draws_parameters() || (s.dropout != 0 && !s.dropout_seed);
+    if (is_dry_run() || (!draws_more && s.drawn_shape().empty())) return {};
+    if (after_inputs != nullptr) return *after_inputs;
+    std::optional<RandomStream> stream(std::in_place, s);
+    draw_inputs(s, *stream);
     return stream;
 }
 
-WeightSizes weight_sizes(const Plan& plan) {
-    const auto size = [&](Axis axis) {
-        return static_cast<std::size_t>(plan.size_of<std::uint64_t>(axis));
-    };
-    return {plan.d_in,
-            plan.d_context,
-            size(Axis::query_width),
-            size(Axis::key_width),
-            size(Axis::value_width),
-            size(Axis::joined),
-            plan.d_out,
-            size(Axis::groups)};
+/// The draws of the seed's stream up to the end of the question, from the stream after the weights.
+std::uint64_t draws_in_all(const Plan& plan, const std::optional<RandomStream>& of_weights) {
+    const Settings& s = plan.config;
+    if (!of_weights) return 0;
+    const std::uint64_t drawn = of_weights->position();
+    if (s.dropout == 0 || s.dropout == 1 || s.dropout_seed) return drawn;
+    if (s.dropout_stream == DropoutStream::mkl)
+        return drawn + (plan.independent_heads() ? plan.heads : 1);
+    return drawn + std::uint64_t{2} * plan.batch * plan.heads * plan.q_len * plan.kv_len;
 }
 
 /// Dropout continues after the weights' draws, unless it has a separate generator. Independent
 /// heads each have a separate dropout.
-Dropout dropout_of(const Plan& plan, bool draws, const std::optional<RandomStream>& of_weights) {
+Dropout dropout_of(const Plan& plan, const std::optional<RandomStream>& of_weights) {
     Dropout dropout{plan.config.dropout, plan.config.dropout_stream, plan.independent_heads(),
                     plan.q_len};
-    if (plan.config.dropout == 0 || !draws) return dropout;
+    if (plan.config.dropout == 0 || is_dry_run()) return dropout;
     if (plan.config.dropout_seed) {
         dropout.generator = TorchGenerator(plan.config.dropout_seed->bits);
         dropout.generator->skip(*plan.config.dropout_skip);
@@ -93,10 +91,11 @@ template <class T>
 std::shared_ptr<const LayerWeights<T>> weights_of(const Plan& plan, const Operands& operands,
                                                   std::optional<RandomStream>& stream) {
     if (!plan.has_parameters()) return nullptr;
-    if (operands.weights)
+    if (!plan.draws_parameters())
         return std::get<std::shared_ptr<const LayerWeights<T>>>(*operands.weights);
-    return std::make_shared<const LayerWeights<T>>(
-        draw_weights<T>(plan.config, weight_sizes(plan), stream ? &*stream : nullptr));
+    auto weights = allocated_weights<T>(plan.weight_shapes());
+    if (stream) draw_weights(plan.config, *stream, weights);
+    return std::make_shared<const LayerWeights<T>>(std::move(weights));
 }
 
 void keep_token_ids(const Plan& plan, const Operands& operands, Recorder& recorder) {
@@ -161,12 +160,11 @@ AttentionCall<T> make_call(const Stages<T>& stages, Operands& operands, LayerPar
 template <class T>
 LayerParts<T> take_parts(const Plan& plan, Operands& operands) {
     LayerParts<T> parts;
-    const bool draws = !is_dry_run();
-    std::optional<RandomStream> stream;
-    if (draws && draws_after_inputs(plan)) stream = stream_after_inputs(plan);
+    std::optional<RandomStream> stream = stream_after_inputs(plan, operands.after_inputs.get());
     parts.weights = weights_of<T>(plan, operands, stream);
+    parts.draws = draws_in_all(plan, stream);
     add_rules(parts.call, plan, operands);
-    parts.call.dropout = dropout_of(plan, draws, stream);
+    parts.call.dropout = dropout_of(plan, stream);
     return parts;
 }
 
@@ -221,7 +219,8 @@ Result result_of_rows(const Plan& plan, KeyPart part, ThreadPool& pool) {
                                                     {shape[0], shape[1], shape[2], 1}});
         Tensor4<T> heads{part.context.take<T>(), shape};
         recorder.record("head_outputs", heads);
-        if (!recorder.records("context_vectors")) return {recorder.take(), std::nullopt};
+        const std::uint64_t draws = draws_of(plan);
+        if (!recorder.records("context_vectors")) return {recorder.take(), std::nullopt, draws};
         if (!plan.shown.separate_heads) heads = merge_heads(heads);
         if (*plan.config.out_proj) {
             Array<T> weight = part.out_weight.take<T>(), bias = part.out_bias.take<T>();
@@ -232,22 +231,15 @@ Result result_of_rows(const Plan& plan, KeyPart part, ThreadPool& pool) {
             heads = stages.project_out(out, std::move(heads));
         }
         recorder.record("context_vectors", heads);
-        return {recorder.take(), std::nullopt};
+        return {recorder.take(), std::nullopt, draws};
     });
 }
 
 std::uint64_t draws_of(const Plan& plan) {
-    const Settings& s = plan.config;
-    const bool draws_more = draws_after_inputs(plan);
-    if (!draws_more && s.drawn_shape().empty()) return 0;
-    RandomStream stream = stream_after_inputs(plan);
+    std::optional<RandomStream> stream = stream_after_inputs(plan);
     if (plan.draws_parameters())
-        for_dtype(s.dtype, [&]<class T>(T) { skip_weights<T>(s, weight_sizes(plan), stream); });
-    const std::uint64_t drawn = stream.position();
-    if (s.dropout == 0 || s.dropout == 1 || s.dropout_seed) return drawn;
-    if (s.dropout_stream == DropoutStream::mkl)
-        return drawn + (plan.independent_heads() ? plan.heads : 1);
-    return drawn + std::uint64_t{2} * plan.batch * plan.heads * plan.q_len * plan.kv_len;
+        for_dtype(plan.config.dtype, [&]<class T>(T) { weights_of<T>(plan, {}, stream); });
+    return draws_in_all(plan, stream);
 }
 
 Mask mask_of(const Plan& plan, const Operands& operands) {
@@ -281,7 +273,8 @@ Result compute(const Plan& plan, Operands&& operands, ThreadPool& pool) {
             recorder.record("context_vectors", context);
         }
         return {recorder.take(),
-                weights == nullptr ? std::nullopt : std::optional<AnyLayerWeights>(weights)};
+                weights == nullptr ? std::nullopt : std::optional<AnyLayerWeights>(weights),
+                parts.draws};
     });
 }
 

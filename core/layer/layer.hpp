@@ -5,7 +5,6 @@
 #include "core/layer/operands.hpp"
 #include "core/layer/result.hpp"
 #include "core/operator/attention.hpp"
-#include "core/operator/mask.hpp"
 #include "core/plan/plan.hpp"
 
 namespace attn {
@@ -15,7 +14,7 @@ namespace attn {
 Mask mask_of(const Plan& plan, const Operands& operands);
 
 /// The 32-bit draws of the seed's stream up to the end of the question, those that it skips
-/// included; 0 if it draws nothing.
+/// included; 0 if it draws nothing. Draws them all; a result has their number already.
 std::uint64_t draws_of(const Plan& plan);
 
 /// What a layer has besides its tokens. `call` has no queries, keys and values.
@@ -23,6 +22,7 @@ template <class T>
 struct LayerParts {
     std::shared_ptr<const LayerWeights<T>> weights;  ///< null without projections
     AttentionCall<T> call;                           ///< masks, score steps, sinks and dropout
+    std::uint64_t draws = 0;                         ///< see draws_of(); 0 in a dry run
 };
 
 /// In the dtype of the plan.

@@ -1,12 +1,10 @@
 // The tensors of a question.
 #pragma once
 
-#include <array>
 #include <cstdint>
 
 #include "core/base/function_ref.hpp"
 #include "core/base/real_array.hpp"
-#include "core/base/tensor.hpp"
 #include "core/layer/weights.hpp"
 
 namespace attn {
@@ -30,6 +28,9 @@ struct Operands : ByOperand<RealArray> {
     /// Parameters in the settings' dtype; null: they are drawn.
     std::optional<AnyLayerWeights> weights;
     std::optional<InputNorm> norm;  ///< applied to the inputs first
+
+    /// Of inputs that are drawn: where the draws of the parameters begin. Null: it is found again.
+    std::shared_ptr<const RandomStream> after_inputs;
 };
 
 OperandShapes shapes_of(const Operands& operands);

@@ -26,6 +26,15 @@ void fill_uniform(Generator& generator, std::span<T> out, double low, double hig
     for (T& value : out) value = generator.template uniform<T>(low, high);
 }
 
+/// Integers from `low` to before `end`, both of at most 2^53.
+template <class Generator, class T>
+void fill_integers(Generator& generator, std::span<T> out, double low, double end) {
+    const auto first = static_cast<std::int64_t>(low);
+    const auto count = static_cast<std::uint64_t>(static_cast<std::int64_t>(end) - first);
+    for (T& value : out)
+        value = static_cast<T>(first + static_cast<std::int64_t>(generator.below(count)));
+}
+
 /// torch.nn.init.trunc_normal_ of PyTorch 2.13: normals that are all drawn again while some are
 /// outside; or, if a third or less would be inside, uniform numbers that are drawn again while some
 /// are refused.
@@ -57,9 +66,9 @@ void fill_trunc_normal(Generator& generator, std::span<T> out, double mean, doub
 }  // namespace
 
 RandomStream::RandomStream(const Settings& settings)
-    : generator_(TorchGenerator(settings.seed.bits)) {
+    : generator_(std::in_place_type<TorchGenerator>, settings.seed.bits) {
     if (settings.rng == Rng::numpy)
-        generator_ = NumpyGenerator(static_cast<std::uint32_t>(settings.seed.bits));
+        generator_.emplace<NumpyGenerator>(static_cast<std::uint32_t>(settings.seed.bits));
     std::visit([&](auto& generator) { generator.skip(settings.rng_skip); }, generator_);
 }
 
@@ -80,33 +89,13 @@ void RandomStream::draw(const Distribution& of, std::span<T> out) {
                 case Kind::uniform: fill_uniform(generator, out, of.a, of.b); break;
                 case Kind::normal: fill_normal(generator, out, of.a, of.b); break;
                 case Kind::trunc_normal: fill_trunc_normal(generator, out, of.a, of.b); break;
+                case Kind::randint: fill_integers(generator, out, of.a, of.b); break;
             }
         },
         generator_);
 }
 
-template <class T>
-void RandomStream::skip(const Distribution& of, std::uint64_t count) {
-    const bool is_uniform = of.kind == Kind::uniform01 || of.kind == Kind::uniform;
-    if (auto* const torch = std::get_if<TorchGenerator>(&generator_);
-        torch != nullptr && is_uniform) {
-        torch->skip(count * TorchGenerator::draws_per_uniform<T>);
-    } else if (torch != nullptr && of.kind == Kind::normal &&
-               count >= NormalStream<T>::block_size) {
-        torch->skip(NormalStream<T>::draws(count));
-    } else if (of.kind != Kind::zeros) {  // how many depends on the numbers
-        constexpr std::uint64_t many = 1024;
-        std::vector<T> drawn(of.kind == Kind::trunc_normal ? count : std::min(count, many));
-        for (; count != 0; count -= drawn.size()) {
-            drawn.resize(std::min<std::uint64_t>(count, drawn.size()));
-            draw<T>(of, drawn);
-        }
-    }
-}
-
 template void RandomStream::draw(const Distribution&, std::span<float>);
 template void RandomStream::draw(const Distribution&, std::span<double>);
-template void RandomStream::skip<float>(const Distribution&, std::uint64_t);
-template void RandomStream::skip<double>(const Distribution&, std::uint64_t);
 
 }  // namespace attn

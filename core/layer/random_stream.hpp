@@ -12,7 +12,7 @@ namespace attn {
 
 /// What the numbers of one tensor are drawn from.
 struct Distribution {
-    enum class Kind { uniform01, uniform, normal, trunc_normal, zeros } kind;
+    enum class Kind { uniform01, uniform, normal, trunc_normal, randint, zeros } kind;
     double a = 0, b = 0;  ///< the ends, or the mean and the standard deviation
 };
 
@@ -24,10 +24,6 @@ public:
     /// The next tensor.
     template <class T>
     void draw(const Distribution& of, std::span<T> out);
-
-    /// Passes over the next tensor, of so many numbers in T.
-    template <class T>
-    void skip(const Distribution& of, std::uint64_t count);
 
     /// 32-bit draws since the seed.
     std::uint64_t position() const;

@@ -26,28 +26,6 @@ Tensor4<T> heads_of_tokens(const Plan& plan, const Tensor3<T>& x) {
     return plan.independent_heads() ? copy_for_heads(x, plan.heads) : split_heads(x, plan.heads);
 }
 
-/// Decay or beta as (batch, kv_heads, tokens, columns of a head). Without `values`, the constants.
-template <class T>
-Tensor4<T> gate_of_heads(const Plan& plan, Array<T> values, const std::vector<double>& constants) {
-    const std::size_t heads = plan.kv_heads, tokens = plan.q_len;
-    const bool has_columns_of_heads = plan.projects || plan.packed;
-    const std::size_t matrices = plan.batch * (has_columns_of_heads ? 1 : heads) * tokens;
-    const std::size_t columns =
-        values.dimension() == 0 ? 1 : values.size() / std::max<std::size_t>(matrices, 1);
-    if (!constants.empty()) {
-        Tensor4<T> gate = Tensor4<T>::from_shape({plan.batch, heads, tokens, 1});
-        for_each_index(plan.batch * heads, [&](std::size_t i) {
-            std::fill_n(gate.data() + i * tokens, tokens,
-                        static_cast<T>(constants[constants.size() == 1 ? 0 : i % heads]));
-        });
-        return gate;
-    }
-    if (values.dimension() == 0) return {};
-    if (!has_columns_of_heads) return {std::move(values), {plan.batch, heads, tokens, columns}};
-    const Tensor3<T> side_by_side(std::move(values), {plan.batch, tokens, columns});
-    return columns == 1 ? copy_for_heads(side_by_side, heads) : split_heads(side_by_side, heads);
-}
-
 /// Applies the norm, if there is one, to each head of each token, or to all its heads together.
 template <class T>
 void normalise_heads(const std::optional<InputNorm>& norm, Tensor4<T>& heads) {

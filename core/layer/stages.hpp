@@ -8,7 +8,6 @@
 #include "core/base/thread_pool.hpp"
 #include "core/layer/operands.hpp"
 #include "core/operator/attention.hpp"
-#include "core/operator/recorder.hpp"
 #include "core/plan/plan.hpp"
 
 namespace attn {
@@ -57,6 +56,28 @@ Tensor4<T> unpack(Array<T> values, const Plan& plan, std::size_t heads, bool pac
     if (packed) return split_heads(as_batch(std::move(values)), heads);
     const std::size_t rank = values.dimension();
     return {std::move(values), {plan.batch, heads, values.shape(rank - 2), values.shape(rank - 1)}};
+}
+
+/// Decay or beta as (batch, kv_heads, tokens, columns of a head). Without `values`, the constants.
+template <class T>
+Tensor4<T> gate_of_heads(const Plan& plan, Array<T> values, const std::vector<double>& constants) {
+    const std::size_t heads = plan.kv_heads, tokens = plan.q_len;
+    const bool has_columns_of_heads = plan.projects || plan.packed;
+    const std::size_t matrices = plan.batch * (has_columns_of_heads ? 1 : heads) * tokens;
+    const std::size_t columns =
+        values.dimension() == 0 ? 1 : values.size() / std::max<std::size_t>(matrices, 1);
+    if (!constants.empty()) {
+        Tensor4<T> gate = Tensor4<T>::from_shape({plan.batch, heads, tokens, 1});
+        for_each_index(plan.batch * heads, [&](std::size_t i) {
+            std::fill_n(gate.data() + i * tokens, tokens,
+                        static_cast<T>(constants[constants.size() == 1 ? 0 : i % heads]));
+        });
+        return gate;
+    }
+    if (values.dimension() == 0) return {};
+    if (!has_columns_of_heads) return {std::move(values), {plan.batch, heads, tokens, columns}};
+    const Tensor3<T> side_by_side(std::move(values), {plan.batch, tokens, columns});
+    return columns == 1 ? copy_for_heads(side_by_side, heads) : split_heads(side_by_side, heads);
 }
 
 /// The stages in T, with what each works with. Each records the arrays that it makes.

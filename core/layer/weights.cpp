@@ -26,6 +26,7 @@ Distribution weight_of(const Settings& s, Init init, std::size_t fan_in, std::si
             return symmetric(std::sqrt(3.0) * kaiming_deviation(std::sqrt(5.0), fan_in));
         case Init::rand: return {Kind::uniform01};
         case Init::randn: return {Kind::normal, 0, 1};
+        case Init::randint: return {Kind::randint, number(0, 0), number(1, 1)};
         case Init::xavier:
         case Init::xavier_uniform: return symmetric(std::sqrt(3.0) * xavier());
         case Init::xavier_normal: return {Kind::normal, 0, xavier()};
@@ -46,29 +47,30 @@ Distribution bias_of(const Settings& s, Init init, std::size_t fan_in) {
     return {Kind::zeros};
 }
 
-/// Draws every parameter, or, without a destination, passes over its numbers.
+/// Draws every parameter.
 template <class T>
 class ParameterDraws {
 public:
-    ParameterDraws(const Settings& settings, const WeightSizes& sizes, RandomStream& stream,
-                   LayerWeights<T>* to)
-        : s_(settings), sizes_(sizes), stream_(stream), to_(to) {}
+    ParameterDraws(const Settings& settings, RandomStream& stream, LayerWeights<T>& to)
+        : s_(settings), stream_(stream), to_(to) {}
 
+    /// nn.MultiheadAttention builds out_proj first, as nn.Linear; then it fills the projections as
+    /// one (3E, E) matrix, or one by one if keys and values have another width; all biases are
+    /// zero.
     void draw_all() {
-        if (s_.init == Init::mha) return draw_mha();
-        const std::vector<Part> order = parts();
-        for (std::size_t group = 0; group < sizes_.groups; ++group) {
-            std::vector<Part> joined;
-            if (s_.qkv_joined)
-                std::ranges::copy_if(order, std::back_inserter(joined),
-                                     [](Part part) { return part != out; });
-            for (const Part part : order) {
-                if (part == out || !s_.qkv_joined)
-                    draw({part}, group, s_.init);
-                else if (part == joined.front())
-                    draw(joined, group, s_.init);
+        const bool is_mha = s_.init == Init::mha;
+        const bool joins = is_mha ? to_.query.d_in() == to_.key.d_in() : s_.qkv_joined;
+        const std::vector<Part> order = is_mha ? std::vector{out, query, key, value} : parts();
+        for (std::size_t group = 0; group < to_.query.groups(); ++group)
+            for (std::size_t first = 0, end = 0; first < order.size(); first = end) {
+                const bool is_out = order[end++] == out;
+                while (joins && !is_out && end < order.size() && order[end] != out) ++end;
+                draw(std::span(order).subspan(first, end - first), group,
+                     !is_mha  ? s_.init
+                     : is_out ? Init::linear
+                              : Init::xavier);
             }
-        }
+        if (is_mha) to_.out->bias.fill(T{0});
     }
 
 private:
@@ -84,95 +86,57 @@ private:
         return order;
     }
 
-    std::size_t d_in(Part part) const {
-        return std::array{sizes_.d_in, sizes_.d_context, sizes_.d_context, sizes_.joined}[part];
-    }
-    std::size_t d_out(Part part) const {
-        return std::array{sizes_.query, sizes_.key, sizes_.value, sizes_.d_out}[part];
-    }
     Projection<T>& of(Part part) const {
-        return *std::array{&to_->query, &to_->key, &to_->value,
-                           to_->out ? &*to_->out : nullptr}[part];
+        return *std::array{&to_.query, &to_.key, &to_.value, to_.out ? &*to_.out : nullptr}[part];
     }
 
     /// The weights of these projections as one tensor, then their biases as one.
-    void draw(const std::vector<Part>& parts, std::size_t group, Init init) {
-        const std::size_t fan_in = d_in(parts[0]);
+    void draw(std::span<const Part> parts, std::size_t group, Init init) {
+        const std::size_t fan_in = of(parts[0]).d_in();
         std::size_t fan_out = 0;
-        for (const Part part : parts) fan_out += d_out(part);
+        for (const Part part : parts) fan_out += of(part).d_out();
         const bool has_bias = parts[0] == out ? *s_.out_bias : s_.qkv_bias;
         // As (d_in, d_out) they are side by side, else one below the other.
-        const std::size_t rows = draws_in_out(s_.init, s_.rng) ? fan_in : 1;
+        const std::size_t rows = of(parts[0]).in_out ? fan_in : 1;
         draw_pieces(
             parts, weight_of(s_, init, fan_in, fan_out), rows, fan_in * fan_out,
-            [&](Part part) { return of(part).weight.data() + group * fan_in * d_out(part); });
+            [&](Part part) { return of(part).weight.data() + group * fan_in * of(part).d_out(); });
         if (has_bias)
             draw_pieces(parts, bias_of(s_, init, fan_in), 1, fan_out,
-                        [&](Part part) { return of(part).bias.data() + group * d_out(part); });
+                        [&](Part part) { return of(part).bias.data() + group * of(part).d_out(); });
     }
 
     /// `count` numbers in `rows` rows, each divided among the parts by their widths.
     template <class At>
-    void draw_pieces(const std::vector<Part>& parts, const Distribution& distribution,
+    void draw_pieces(std::span<const Part> parts, const Distribution& distribution,
                      std::size_t rows, std::size_t count, const At& at) {
-        if (to_ == nullptr) return stream_.skip<T>(distribution, count);
         if (parts.size() == 1) return stream_.draw<T>(distribution, {at(parts[0]), count});
         std::vector<T> all(count);
         stream_.draw<T>(distribution, all);
         std::size_t width = 0;
-        for (const Part part : parts) width += d_out(part);
+        for (const Part part : parts) width += of(part).d_out();
         const T* next = all.data();
         for (std::size_t row = 0; row < rows; ++row)
             for (const Part part : parts) {
-                const std::size_t piece = count / rows / width * d_out(part);
+                const std::size_t piece = count / rows / width * of(part).d_out();
                 std::copy_n(next, piece, at(part) + row * piece);
                 next += piece;
             }
     }
 
-    /// nn.MultiheadAttention: out_proj is built first, as nn.Linear; then the three projections are
-    /// filled as one (3E, E) matrix, or one by one if keys and values have another width; all
-    /// biases are zero.
-    void draw_mha() {
-        draw({out}, 0, Init::linear);
-        if (to_ != nullptr && *s_.out_bias) to_->out->bias.fill(T{0});
-        if (sizes_.d_in == sizes_.d_context) return draw({query, key, value}, 0, Init::xavier);
-        for (const Part part : {query, key, value}) draw({part}, 0, Init::xavier);
-    }
-
     const Settings& s_;
-    const WeightSizes& sizes_;
     RandomStream& stream_;
-    LayerWeights<T>* to_;
+    LayerWeights<T>& to_;
 };
 
 }  // namespace
 
 template <class T>
-LayerWeights<T> draw_weights(const Settings& settings, const WeightSizes& sizes,
-                             RandomStream* stream) {
-    const auto make = [&](std::size_t groups, std::size_t fan_in, std::size_t fan_out, bool bias) {
-        return allocated<T>(
-            {groups, fan_in, fan_out, bias, draws_in_out(settings.init, settings.rng)});
-    };
-    const auto of_input = [&](std::size_t fan_in, std::size_t fan_out) {
-        return make(sizes.groups, fan_in, fan_out, settings.qkv_bias);
-    };
-    LayerWeights<T> weights{of_input(sizes.d_in, sizes.query), of_input(sizes.d_context, sizes.key),
-                            of_input(sizes.d_context, sizes.value), std::nullopt};
-    if (*settings.out_proj) weights.out = make(1, sizes.joined, sizes.d_out, *settings.out_bias);
-    if (stream != nullptr) ParameterDraws<T>(settings, sizes, *stream, &weights).draw_all();
-    return weights;
+void draw_weights(const Settings& settings, RandomStream& stream, LayerWeights<T>& weights) {
+    ParameterDraws<T>(settings, stream, weights).draw_all();
 }
 
-template <class T>
-void skip_weights(const Settings& settings, const WeightSizes& sizes, RandomStream& stream) {
-    ParameterDraws<T>(settings, sizes, stream, nullptr).draw_all();
-}
-
-template LayerWeights<float> draw_weights(const Settings&, const WeightSizes&, RandomStream*);
-template LayerWeights<double> draw_weights(const Settings&, const WeightSizes&, RandomStream*);
-template void skip_weights<float>(const Settings&, const WeightSizes&, RandomStream&);
-template void skip_weights<double>(const Settings&, const WeightSizes&, RandomStream&);
+template void draw_weights(const Settings&, RandomStream&, LayerWeights<float>&);
+template void draw_weights(const Settings&, RandomStream&, LayerWeights<double>&);
 
 }  // namespace attn

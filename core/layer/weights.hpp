@@ -3,7 +3,6 @@
 
 #include <memory>
 #include <optional>
-#include <variant>
 
 #include "core/layer/norm.hpp"
 #include "core/layer/random_stream.hpp"
@@ -35,26 +34,26 @@ Projection<T> allocated(const ProjectionShape& s) {
 using AnyLayerWeights = std::variant<std::shared_ptr<const LayerWeights<float>>,
                                      std::shared_ptr<const LayerWeights<double>>>;
 
-/// Sizes of a layer's parameters; widths are those of one projection: all heads of the split style,
-/// one head of the wrapper style.
-struct WeightSizes {
-    std::size_t d_in, d_context;    ///< columns of the input, and of the source of keys and values
-    std::size_t query, key, value;  ///< columns after each projection
-    std::size_t joined,
-        d_out;               ///< columns of the concatenated heads, and after the output projection
-    std::size_t groups = 1;  ///< independent heads of the wrapper style
-};
+/// Parameters of these shapes, each projection by make("query", shape) and so on.
+template <class T, class Make>
+LayerWeights<T> weights_of_shapes(const WeightShapes& s, const Make& make) {
+    LayerWeights<T> weights{
+        make("query", s.query), make("key", s.key), make("value", s.value), {}, {}, {}};
+    if (s.out) weights.out = make("out", *s.out);
+    return weights;
+}
+
+/// Parameters that are not set.
+template <class T>
+LayerWeights<T> allocated_weights(const WeightShapes& shapes) {
+    return weights_of_shapes<T>(
+        shapes, [](const char*, const ProjectionShape& s) { return allocated<T>(s); });
+}
 
 /// Draws every parameter in PyTorch's order, or in that of `draw_order`: for each group W_query,
 /// W_key, W_value, each weight followed by its bias; then W_out and its bias. `Init::mha` draws
-/// W_out first and sets biases to zero, as nn.MultiheadAttention does. Without a stream none is
-/// drawn.
+/// W_out first and sets biases to zero, as nn.MultiheadAttention does.
 template <class T>
-LayerWeights<T> draw_weights(const Settings& settings, const WeightSizes& sizes,
-                             RandomStream* stream);
-
-/// Passes over the draws of all parameters.
-template <class T>
-void skip_weights(const Settings& settings, const WeightSizes& sizes, RandomStream& stream);
+void draw_weights(const Settings& settings, RandomStream& stream, LayerWeights<T>& weights);
 
 }  // namespace attn

@@ -14,7 +14,6 @@
 // Decays are products of the factors e^g themselves, in the order of time; a factor that
 // underflowed is never divided by.
 #include <limits>
-#include <utility>
 
 #include "core/base/memory.hpp"
 #include "core/kernels/dispatch.hpp"

@@ -1,9 +1,6 @@
 // One step of the recurrence on one state, and where a token's operands are.
 #pragma once
 
-#include <algorithm>
-#include <cstddef>
-
 #include "core/base/torch_math.hpp"
 #include "core/operator/attention.hpp"
 

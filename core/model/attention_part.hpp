@@ -6,7 +6,6 @@
 #include <optional>
 #include <variant>
 
-#include "core/base/tensor.hpp"
 #include "core/model/parameter.hpp"
 #include "core/operator/rope.hpp"
 

@@ -8,17 +8,11 @@ namespace {
 
 /// The error of an id, a segment or a position outside its table.
 SettingError outside(const std::string& setting, std::size_t row, std::size_t rows) {
-    const char* const number = setting == "token_type_ids" ? "segment "
-                               : setting == "position_ids" ? "position "
-                                                           : "token id ";
-    const char* const table = setting == "token_type_ids" ? " is outside the model's segments ("
-                              : setting == "position_ids" ? " is outside the model's positions ("
-                                                          : " is outside the vocabulary (";
-    return {ErrorKind::input,
-            setting,
-            number,
-            row,
-            table,
+    const auto [number, table] =
+        setting == "token_type_ids" ? std::pair("segment ", "model's segments")
+        : setting == "position_ids" ? std::pair("position ", "model's positions")
+                                    : std::pair("token id ", "vocabulary");
+    return {ErrorKind::input, setting, concat(number, row, " is outside the ", table, " ("),
             rows == 0 ? "none)" : concat("0 to ", rows - 1, ")")};
 }
 

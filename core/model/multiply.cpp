@@ -1,5 +1,4 @@
 // Products of linear maps by a fused kernel.
-#include <algorithm>
 
 #include "core/base/memory.hpp"
 #include "core/fused/attend_fused.hpp"

@@ -4,7 +4,6 @@
 #include <optional>
 #include <string_view>
 
-#include "core/base/thread_pool.hpp"
 #include "core/model/parameter.hpp"
 #include "core/model/states.hpp"
 #include "core/plan/backend.hpp"

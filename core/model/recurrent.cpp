@@ -1,6 +1,5 @@
 // Mixers with a short causal convolution: gated delta rule (Qwen3-Next, Kimi), Mamba 2, and
 // convolution alone (LFM2).
-#include <cmath>
 
 #include "core/layer/norm.hpp"
 #include "core/linear/linear.hpp"

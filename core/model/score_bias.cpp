@@ -1,6 +1,4 @@
 // Masks and biases on scores of unusual kinds of attention.
-#include <cmath>
-#include <limits>
 #include <numeric>
 
 #include "core/base/error.hpp"

@@ -1,17 +1,11 @@
 // Hidden states and heads in either type of a computation. Primitives alone look at the numbers.
 #pragma once
 
-#include <array>
 #include <cstddef>
-#include <type_traits>
 #include <utility>
-#include <variant>
-#include <vector>
 
 #include "core/base/named_array.hpp"
-#include "core/base/number_type.hpp"
 #include "core/base/real_array.hpp"
-#include "core/base/tensor.hpp"
 
 namespace attn {
 

@@ -1,9 +1,7 @@
 // PyTorch's dropout on the attention weights, with either of its two streams.
 #pragma once
 
-#include <array>
 #include <cstddef>
-#include <optional>
 
 #include "core/base/tensor.hpp"
 #include "core/base/torch_random.hpp"

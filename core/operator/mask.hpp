@@ -2,7 +2,6 @@
 // and the kernels query by pair or by block.
 #pragma once
 
-#include <limits>
 #include <memory>
 #include <utility>
 

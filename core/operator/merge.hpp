@@ -1,8 +1,6 @@
 // One row's attention from its parts: each computed over some of the keys.
 #pragma once
 
-#include <cmath>
-
 #include "core/base/number_type.hpp"
 #include "core/operator/attention.hpp"
 

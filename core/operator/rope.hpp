@@ -2,7 +2,6 @@
 #pragma once
 
 #include <span>
-#include <vector>
 
 #include "core/base/tensor.hpp"
 #include "core/operator/choices.hpp"

@@ -2,8 +2,6 @@
 // applied.
 #pragma once
 
-#include <utility>
-
 #include "core/base/names.hpp"
 #include "core/base/step_kind.hpp"
 #include "core/operator/arrays.hpp"

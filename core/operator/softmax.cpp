@@ -1,7 +1,5 @@
 #include "core/operator/attention.hpp"
 
-#include <cmath>
-
 #include "core/base/torch_math.hpp"
 
 namespace attn {

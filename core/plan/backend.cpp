@@ -1,7 +1,6 @@
 // A new fused kernel is a row of kernels/dispatch.cpp.
 #include "core/plan/backend.hpp"
 
-#include <memory>
 #include <utility>
 
 #include "core/fused/attend_fused.hpp"

@@ -20,11 +20,23 @@ void check_numbers(const Settings& s) {
                "its range");
     if (s.init == Init::normal && at(1) < 0)
         refuse("init", "a standard deviation below 0; expected at least 0");
+    const auto is_integer = [](double x) { return std::trunc(x) == x && std::abs(x) <= 0x1p53; };
+    if (s.init == Init::randint && !(is_integer(at(0)) && is_integer(at(1)) && at(0) < at(1)))
+        refuse("init",
+               "not a range of integers; expected randint,LOW,HIGH with integers LOW below HIGH, "
+               "from -2^53 to 2^53");
     // With others torch.nn.init may draw for hours.
     if (s.init == Init::trunc_normal && !(std::abs(at(0)) <= trunc_normal_end && at(1) > 0))
         refuse("init",
                "expected a mean from -2 to 2, between which trunc_normal_ cuts, and a "
                "standard deviation above 0");
+}
+
+/// Refuses an order where nothing has one.
+void refuse_order(const Settings& s, const char* message) {
+    for (const auto& [key, is_given] :
+         {std::pair("draw_order", !s.draw_order.empty()), {"qkv_joined", s.qkv_joined}})
+        if (is_given) refuse(key, message);
 }
 
 void check_order(const Settings& s) {
@@ -43,13 +55,10 @@ void check_order(const Settings& s) {
         refuse("draw_order",
                "--qkv-joined draws query, key and value at once; expected out "
                "before or after them");
-    if (s.init != Init::mha) return;
-    for (const auto& [key, is_given] :
-         {std::pair("draw_order", !s.draw_order.empty()), {"qkv_joined", s.qkv_joined}})
-        if (is_given)
-            refuse(key,
-                   "--init mha draws the output projection first, then the others joined; "
-                   "expected no such flag");
+    if (s.init == Init::mha)
+        refuse_order(s,
+                     "--init mha draws the output projection first, then the others joined; "
+                     "expected no such flag");
 }
 
 void check_numpy(const Settings& s, bool draws_parameters) {
@@ -59,8 +68,8 @@ void check_numpy(const Settings& s, bool draws_parameters) {
                "np.random.seed takes 0 to 4294967295; expected one of them, or --rng torch");
     if (draws_parameters && !row_of(s.init).of_numpy)
         refuse("init", row_of(s.init).name,
-               " is of PyTorch, not of NumPy; expected --init rand, randn, uniform,A,B or "
-               "normal,MEAN,STD, or --rng torch");
+               " is of PyTorch, not of NumPy; expected --init rand, randn, randint,LOW,HIGH, "
+               "uniform,A,B or normal,MEAN,STD, or --rng torch");
     if (s.dropout != 0 && !s.dropout_seed)
         refuse("dropout",
                "PyTorch's dropout cannot continue NumPy's stream; expected --dropout-seed N, or "
@@ -75,9 +84,7 @@ void check_draws(const Plan& plan) {
         check_numbers(s);
         check_order(s);
     } else {
-        for (const auto& [key, is_given] :
-             {std::pair("draw_order", !s.draw_order.empty()), {"qkv_joined", s.qkv_joined}})
-            if (is_given) refuse(key, "no parameter is drawn; expected no such flag");
+        refuse_order(s, "no parameter is drawn; expected no such flag");
     }
     check_numpy(s, plan.draws_parameters());
 }

@@ -9,6 +9,7 @@ enum class Init {
     linear,
     rand,
     randn,
+    randint,
     mha,
     xavier,
     none,
@@ -31,10 +32,11 @@ struct InitRow {
 };
 
 /// In help's order; the first is the default. `xavier` is xavier_uniform with a gain of 1.
-inline constexpr std::array<InitRow, 13> init_rows{
+inline constexpr std::array<InitRow, 14> init_rows{
     {{Init::linear, "linear", "linear"},
      {Init::rand, "rand", "rand", 0, 0, true, true},
      {Init::randn, "randn", "randn", 0, 0, true, true},
+     {Init::randint, "randint", "randint,LOW,HIGH", 2, 2, true, true},
      {Init::mha, "mha", "mha"},
      {Init::xavier, "xavier", "xavier"},
      {Init::none, "none", "none", 0, 0, false, true},

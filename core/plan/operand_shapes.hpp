@@ -26,6 +26,15 @@ struct WeightShapes {
     friend bool operator==(const WeightShapes&, const WeightShapes&) = default;
 };
 
+/// f("query", projection), and so on, for each of a layer's projections or their shapes.
+template <class Weights, class Function>
+void for_each_projection(Weights&& weights, const Function& f) {
+    f("query", weights.query);
+    f("key", weights.key);
+    f("value", weights.value);
+    if (weights.out) f("out", *weights.out);
+}
+
 /// As Operands (core/layer/operands.hpp).
 struct OperandShapes : ByOperand<Shape> {
     ByOperand<bool> is_boolean;  ///< masks

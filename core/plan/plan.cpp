@@ -325,16 +325,28 @@ std::size_t Plan::middle_query() const {
     return std::min((q_len - 1) / 2, new_keys < 2 ? 0 : new_keys - 2);
 }
 
-bool Plan::is_transposed(ArrayId array) const {
-    const auto of = [&](const auto& projection) {
-        return operands.weights ? projection(*operands.weights).in_out
-                                : draws_in_out(config.init, config.rng);
+WeightShapes Plan::weight_shapes() const {
+    if (operands.weights) return *operands.weights;
+    const auto shape = [&](std::size_t groups, std::size_t columns, Axis width, bool has_bias) {
+        return ProjectionShape{groups, columns,
+                               static_cast<std::size_t>(size_of<std::uint64_t>(width)), has_bias,
+                               draws_in_out(config.init, config.rng)};
     };
-    if (array == "W_query") return of([](const WeightShapes& w) { return w.query; });
-    if (array == "W_key") return of([](const WeightShapes& w) { return w.key; });
-    if (array == "W_value") return of([](const WeightShapes& w) { return w.value; });
-    if (array == "W_out") return of([](const WeightShapes& w) { return w.out.value_or(w.value); });
-    return false;
+    const std::size_t groups = independent_heads() ? heads : 1;
+    WeightShapes shapes{shape(groups, d_in, Axis::query_width, config.qkv_bias),
+                        shape(groups, d_context, Axis::key_width, config.qkv_bias),
+                        shape(groups, d_context, Axis::value_width, config.qkv_bias), std::nullopt};
+    if (*config.out_proj) shapes.out = shape(1, heads * d_v, Axis::d_out, *config.out_bias);
+    return shapes;
+}
+
+bool Plan::is_transposed(ArrayId array) const {
+    bool is_in_out = false;
+    if (array.row().name.starts_with("W_"))
+        for_each_projection(weight_shapes(), [&](std::string_view name, const auto& projection) {
+            if (array.row().name.ends_with(name)) is_in_out = projection.in_out;
+        });
+    return is_in_out;
 }
 
 const Shape& Plan::operand_shape(const ArrayRow& array) const {

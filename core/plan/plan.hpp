@@ -62,6 +62,9 @@ struct Plan {
     /// Otherwise they are given, or there are none.
     bool draws_parameters() const { return has_parameters() && !operands.weights; }
 
+    /// Of the parameters, given or drawn.
+    WeightShapes weight_shapes() const;
+
     /// Whether true in a boolean mask means attend.
     bool keeps_true() const { return config.mask_true == MaskTrue::keep; }
 

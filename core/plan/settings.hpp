@@ -1,15 +1,9 @@
 // The settings of one attention computation: modes, choices and their names, one struct.
 #pragma once
 
-#include <array>
-#include <cstddef>
-#include <cstdint>
 #include <optional>
-#include <string>
-#include <string_view>
 #include <vector>
 
-#include "core/base/names.hpp"
 #include "core/base/number_type.hpp"
 #include "core/operator/choices.hpp"
 #include "core/operator/mask.hpp"
@@ -120,8 +114,9 @@ struct Settings : ScoreSettings, MaskSettings, LinearSettings {
     /// The shape of an input that is drawn before the parameters, as torch.rand or torch.randn, or
     /// of the query, and so of the key and the value; at most one is given.
     std::vector<std::uint64_t> rand, randn;
-    /// In place of 0 to 1, the range of `rand`; or empty.
+    /// In place of 0 to 1, the range of `rand`, or of its integers, without the end; or empty.
     std::vector<double> uniform;
+    std::vector<std::int64_t> randint;
     const std::vector<std::uint64_t>& drawn_shape() const { return randn.empty() ? rand : randn; }
     /// The order in which parameters are drawn: query, key, value and out, which may be left out
     /// and is the last then; empty: this one.

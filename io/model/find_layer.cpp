@@ -9,6 +9,7 @@
 #include "core/base/error.hpp"
 #include "core/model/attention_part.hpp"
 #include "io/file/source.hpp"
+#include "io/read/result_view.hpp"
 #include "io/text/number_text.hpp"
 #include "io/text/text.hpp"
 
@@ -167,12 +168,10 @@ std::string numbers_text(const std::vector<ModelLayer>& layers) {
 void resolve_layout(const ArrayFile& file, const LayerQuery& query, ModelLayer& layer) {
     if (!layer.names->is_open) return check_layout(file, query.in_out, layer.in_out);
     if (const nlohmann::json config = file.config(); !config.is_null()) {
-        const auto is = [&](const char* key, const char* word) {
-            return config.contains(key) && config[key] == word;
-        };
+        const std::string init = member(config, "init").dump();  // "rand", "randn" or "randint,0,9"
         layer.in_out = config.contains("weights_layout")
                            ? config["weights_layout"] == "in-out"
-                           : is("init", "rand") || is("init", "randn") || is("rng", "numpy");
+                           : init.starts_with("\"rand") || member(config, "rng") == "numpy";
     } else if (file.in_out) {
         layer.in_out = *file.in_out;
     }

@@ -73,18 +73,10 @@ TEST_CASE("drawn input: torch.rand, torch.randn and the weights after them, of e
     for (const json& one : golden["cases"]) {
         CAPTURE(one.dump());
         const std::string dtype = one["dtype"], init = one["init"], draw = one["draw"];
-        Words words{init == "mha" ? "multihead" : "self",
-                    "--" + draw,
-                    list_of(one["shape"]),
-                    "--dtype",
-                    dtype,
-                    "--seed",
-                    one["seed"].dump(),
-                    "--init",
-                    init,
-                    "--emit",
-                    "inputs,W_query"};
-        words = words + (init != "mha" ? Words{"--d-out", "2"} : Words{"--causal"});
+        Words words =
+            words_in((init != "mha" ? "self --d-out 2 --" : "multihead --causal --") + draw + " " +
+                     list_of(one["shape"]) + " --dtype " + dtype + " --seed " + one["seed"].dump() +
+                     " --init " + init + " --emit inputs,W_query");
         // One number of torch.rand in float32 is one draw.
         if (one["skip"] != 0) words = words + Words{"--rng-skip", one["skip"].dump()};
         const json result = answer(words);
@@ -132,7 +124,7 @@ TEST_CASE(
                     result["config"]["seed"].dump(), "--rng-skip", result["rng_consumed"].dump()});
         CHECK(hash_of(next["inputs"], "float32") == one["next"]);
     }
-    CHECK(golden["cases"].size() == 89);
+    CHECK(golden["cases"].size() == 91);
 }
 
 }  // namespace

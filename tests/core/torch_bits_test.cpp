@@ -179,7 +179,7 @@ TEST_CASE("keep bits are the elements' own draws, over odd counts and skips, fro
                     TorchGenerator generator(seed);
                     generator.skip(seed);  // odd: pairs of draws lie across the engine's blocks
                     KeepOneByOne single(p, stream, generator);
-                    KeepBits bits(p, stream, generator, *kernel->draws);
+                    KeepBits bits(p, stream, generator, kernel->table->draws);
                     for (std::size_t count : {1u, 63u, 64u, 65u, 311u, 312u, 313u, 1000u}) {
                         CAPTURE(kernel->name);
                         CAPTURE(p);
@@ -205,7 +205,7 @@ TEST_CASE("keep bits far on are those of a generator that skipped as many draws"
                     CAPTURE(before);
                     std::vector<std::uint64_t> words(10);
                     TorchGenerator generator(5);
-                    KeepBits bits(0.3, stream, generator, *kernel->draws);
+                    KeepBits bits(0.3, stream, generator, kernel->table->draws);
                     bits.next(words.data(), before);
                     bits.skip(count);
                     bits.next(words.data(), 640);
@@ -233,7 +233,7 @@ TEST_CASE("an element is kept where its uniform is below 1 - p, and not where th
                     if (p <= 0 || p >= 1) continue;
                     std::vector<std::uint64_t> words(5);
                     TorchGenerator generator(seed);
-                    KeepBits(p, stream, generator, *kernel->draws).next(words.data(), 312);
+                    KeepBits(p, stream, generator, kernel->table->draws).next(words.data(), 312);
                     CHECK(bit(words, place) == (uniform < 1 - p));
                     if (stream == DropoutStream::mt19937) CHECK(bit(words, place) == (step < 0));
                     KeepOneByOne single(p, stream, TorchGenerator(seed));
