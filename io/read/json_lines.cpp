@@ -99,7 +99,7 @@ std::shared_ptr<const JsonDocument> document_of_lines(const Source& source, std:
         return {};
     // Each list stays in its line and column, behind a line of its own for the key.
     std::string made = are_lists ? "[" : "{" + value_text(key) + ":[", texts;
-    made.reserve(source.text.size());
+    made.reserve(source.text.size() / 3 * 4 + 4);  // a comma for each "[1]" at most
     std::size_t number = source.first_line, last = number - 1;
     for (std::string_view rest = source.text; !rest.empty(); ++number) {
         const std::string_view line = rest.substr(0, rest.find('\n'));
