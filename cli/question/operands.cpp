@@ -100,7 +100,7 @@ private:
         if (rows_ == nullptr || !(leaves_all() || of_keys)) return false;
         const bool is_plain = file.format->name == "npy" || file.format->name == "safetensors",
                    on_disk = is_plain && array != nullptr && array->bytes->memory() == nullptr,
-                   by_columns = on_disk && array->fortran_order && array->shape.size() > 1;
+                   by_columns = on_disk && !array->strides.empty();
         if (!leaves_all()) return on_disk && !by_columns;
         if (!on_disk) refuse_rows(file.name);
         if (by_columns)

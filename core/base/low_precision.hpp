@@ -96,14 +96,14 @@ constexpr std::uint16_t bfloat16_of_double(double x) {
     return small_of_double<7, -126>(x);
 }
 
-/// An integer in place of a number; it is saturated if the nearest integer is out of range.
-struct Quantised {
-    std::int64_t integer;
-    bool saturated;
+/// What is stored in place of a number.
+struct StoredWord {
+    std::int64_t word;  ///< an integer, or the bits of a floating-point number
+    bool saturated;     ///< beyond the type's range
 };
 
 /// A number without a fraction, possibly infinite, as two's complement of 1 to 64 bits.
-inline Quantised quantised(double whole, int bits) {
+inline StoredWord quantised(double whole, int bits) {
     const double limit = std::ldexp(1.0, bits - 1);
     const std::int64_t lowest = std::numeric_limits<std::int64_t>::min() >> (64 - bits);
     if (whole >= limit) return {-(lowest + 1), true};
@@ -121,9 +121,6 @@ inline double quotient_to_nearest(double x, double scale) {
     const double beyond = std::fma(-quotient, scale, x);  // its sign is exact
     return beyond == 0 ? whole : beyond > 0 ? std::ceil(quotient) : std::floor(quotient);
 }
-inline Quantised int8_of_double(double x, double scale) {
-    return quantised(quotient_to_nearest(x, scale), 8);
-}
 
 /// To nearest, ties to even (AP_RND_CONV of HLS); to nearest, ties towards plus infinity (AP_RND);
 /// towards minus infinity (AP_TRN).
@@ -138,12 +135,7 @@ inline double fixed_whole(double x, int fraction, FixedRounding rounding) {
     return rounding == FixedRounding::half_up && scaled - below >= 0.5 ? below + 1 : below;
 }
 
-/// The same in two's complement of 1 to 64 bits.
-inline Quantised fixed_of_double(double x, int bits, int fraction) {
-    return quantised(fixed_whole(x, fraction, FixedRounding::nearest), bits);
-}
-
-/// The lowest `bits` bits of it, as two's complement. x is finite. All steps are exact: the range
+/// The lowest `bits` bits of that, as two's complement. x is finite. All steps are exact: the range
 /// is a multiple of the unit that the number is rounded to.
 inline std::int64_t wrapped_fixed(double x, int bits, int fraction, FixedRounding rounding) {
     const double rest = std::fmod(x, std::ldexp(1.0, bits - fraction));

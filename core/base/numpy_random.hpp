@@ -8,6 +8,7 @@
 #include <bit>
 #include <cmath>
 #include <optional>
+#include <utility>
 
 #include "core/base/mt19937.hpp"
 
@@ -47,11 +48,7 @@ public:
     /// standard_normal(): a pair by Marsaglia's polar method, whose first half the next call
     /// returns.
     double normal() {
-        if (spare_normal_) {
-            const double value = *spare_normal_;
-            spare_normal_.reset();
-            return value;
-        }
+        if (spare_normal_) return *std::exchange(spare_normal_, {});
         double x1 = 0, x2 = 0, square = 0;
         do {
             x1 = 2.0 * uniform01() - 1.0;

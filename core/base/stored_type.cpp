@@ -27,10 +27,13 @@ StoredWord stored(double number, const StoredType& type) {
     const auto of_float = [number](std::uint16_t bits, std::uint16_t infinity) {
         return StoredWord{bits, std::isfinite(number) && (bits & 0x7fff) == infinity};
     };
+    if (type.kind == NumberType::float64) return {std::bit_cast<std::int64_t>(number), false};
+    if (type.kind == NumberType::float32)
+        return {std::bit_cast<std::int32_t>(static_cast<float>(number)), false};
     if (type.kind == NumberType::float16) return of_float(half_of_double(number), 0x7c00);
     if (type.kind == NumberType::bfloat16) return of_float(bfloat16_of_double(number), 0x7f80);
-    const Quantised saturated = quantised(unbounded_word(number, type), type.width());
-    if (!type.wraps) return {saturated.integer, saturated.saturated};
+    const StoredWord saturated = quantised(unbounded_word(number, type), type.width());
+    if (!type.wraps) return saturated;
     return {wrapped_fixed(number, type.bits, type.fraction, type.rounding), saturated.saturated};
 }
 

@@ -6,8 +6,8 @@
 
 namespace attn {
 
-/// float16, bfloat16; int8 with the value of 1; fixed point of `bits`, of which `fraction` follow
-/// the point. Only the members of its kind count.
+/// A type of numbers as they are; float16, bfloat16; integers with the value of 1; fixed point of
+/// `bits`, of which `fraction` follow the point. Only the members of its kind count.
 struct StoredType {
     NumberType kind = NumberType::float16;
     double scale = 1;
@@ -16,6 +16,8 @@ struct StoredType {
     bool wraps = false;  ///< beyond the range the upper bits are cut off; else it saturates
 
     bool is_integer() const { return !is_float(kind); }
+    /// Whether it is none of `--store`: its numbers are not rounded.
+    bool is_plain() const { return (row_of(kind).uses & use::stores) == 0; }
     /// The bits of a word.
     int width() const {
         return kind == NumberType::fixed ? bits : 8 * static_cast<int>(row_of(kind).size);
@@ -28,10 +30,6 @@ struct StoredType {
 };
 
 /// A number in the type. It is not NaN if that is of integers, and finite if it wraps.
-struct StoredWord {
-    std::int64_t word;  ///< an integer, or the bits of a floating-point number
-    bool saturated;     ///< beyond the type's range
-};
 StoredWord stored(double number, const StoredType& type);
 
 /// The value of its word; NaN if it has none. Any floating-point type may be `kind`.

@@ -2,6 +2,7 @@
 
 #include <bit>
 #include <numbers>
+#include <utility>
 
 namespace attn {
 namespace {
@@ -79,11 +80,7 @@ constexpr std::uint32_t times(std::uint32_t a, std::uint32_t b) {
 }  // namespace
 
 double TorchGenerator::normal() {
-    if (spare_normal_) {
-        const double value = *spare_normal_;
-        spare_normal_.reset();
-        return value;
-    }
+    if (spare_normal_) return *std::exchange(spare_normal_, {});
     const double u1 = uniform01<double>();
     const double u2 = uniform01<double>();
     const double radius = std::sqrt(-2.0 * std::log1p(-u2));

@@ -101,8 +101,8 @@ std::string_view without_byte_order_mark(std::string_view text) {
 
 std::string Source::location(std::size_t offset) const {
     const std::string_view before = text.substr(0, std::min(offset, text.size()));
-    const std::size_t line =
-        first_line + static_cast<std::size_t>(std::ranges::count(before, '\n'));
+    const std::size_t line = std::max<std::size_t>(
+        1, first_line + static_cast<std::size_t>(std::ranges::count(before, '\n')));
     const std::size_t line_start = before.rfind('\n') + 1;  // npos + 1 is 0
     const std::string_view line_before = before.substr(line_start);
     const auto column = 1 + std::ranges::count_if(line_before, [](char c) {

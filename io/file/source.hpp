@@ -11,7 +11,8 @@ struct Source {
     std::string name;                         ///< the path, or <stdin>
     std::string_view text;                    ///< UTF-8, without a byte-order mark
     std::shared_ptr<const void> memory = {};  ///< the memory of the text
-    std::size_t first_line = 1;               ///< the number of the text's first line
+    /// The number of the text's first line; 0 of one that is not in the file, which counts as 1.
+    std::size_t first_line = 1;
 
     /// "name:line:column" of a byte, both from 1; columns count characters.
     std::string location(std::size_t offset) const;

@@ -33,8 +33,7 @@ bool is_causal_mask(const StoredArray& mask, Form form) {
     read_elements<double>(
         mask, 0, mask.elements(), [&](std::size_t before, std::span<const double> piece) {
             for (std::size_t i = 0; i < piece.size(); ++i) {
-                std::size_t row = (before + i) / n % n, column = (before + i) % n;
-                if (mask.fortran_order) std::swap(row, column);
+                const std::size_t row = (before + i) / n % n, column = (before + i) % n;
                 const bool is_set = piece[i] != 0, is_lower = column <= row;
                 is_causal = is_causal && is_set == (is_lower == (form == Form::lower_mask));
             }

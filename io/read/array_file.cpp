@@ -1,6 +1,7 @@
 #include "io/read/array_file.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <functional>
 #include <numeric>
 #include <utility>
@@ -23,6 +24,16 @@ std::optional<std::uint64_t> elements_of(const std::vector<std::size_t>& shape,
 
 std::size_t StoredArray::elements() const {
     return std::accumulate(shape.begin(), shape.end(), std::size_t{1}, std::multiplies<>());
+}
+
+void hold_numbers(StoredArray& array, const std::string& file, std::span<const double> numbers) {
+    array.type = NumberType::float64;
+    array.big_endian = std::endian::native == std::endian::big;
+    array.strides.clear();
+    array.zip = nullptr;
+    array.offset = 0;
+    array.bytes =
+        Bytes::of(file, {reinterpret_cast<const char*>(numbers.data()), numbers.size_bytes()});
 }
 
 StoredArray rows_of(const StoredArray& array, std::size_t matrix, std::size_t first,

@@ -30,7 +30,6 @@ struct StoredArray {
     std::optional<NumberType> type;  ///< empty: a type that cannot be read
     std::string type_name;           ///< as the file specifies it
     bool big_endian = false;
-    bool fortran_order = false;  ///< the first index runs fastest
     /// The distance of elements along each axis, in elements; empty if they are side by side.
     std::vector<std::uint64_t> strides = {};
     std::shared_ptr<const Bytes> bytes;
@@ -109,13 +108,17 @@ ArrayFile open_gguf(const std::shared_ptr<const Bytes>& bytes);
 /// ONNX's TensorProto, as in its tests: one array.
 ArrayFile open_tensor_proto(const std::shared_ptr<const Bytes>& bytes);
 
+/// Makes these numbers the array's elements, in memory. Its name, its shape and its size in the
+/// file stay.
+void hold_numbers(StoredArray& array, const std::string& file, std::span<const double> numbers);
+
 /// Turns an array of words, as --store wrote them, into one of their numbers.
 /// Errors: kind input for another type of elements, or a text that names no type.
 void read_words(StoredArray& array, const std::string& store);
 
-/// Elements [first, first + count) in stored order, decoded piece by piece: `take` gets each piece
-/// and the number of elements before it. Errors: kind input if the bytes are damaged or the type
-/// cannot be read.
+/// Elements [first, first + count) in row-major order, decoded piece by piece: `take` gets each
+/// piece and the number of elements before it. Errors: kind input if the bytes are damaged or the
+/// type cannot be read.
 template <class T>
 void read_elements(const StoredArray& array, std::size_t first, std::size_t count,
                    FunctionRef<void(std::size_t, std::span<const T>)> take);

@@ -1,14 +1,14 @@
-// Arrays that other programs wrote as C or C++: "const float x[3][2] = {{0.5f, 1}, ...};". Other
-// text is skipped.
+// Arrays in C or C++: "const float x[3][2] = {{0.5f, 1}, ...};". Other text is skipped.
 #include <algorithm>
 #include <cstdlib>
 #include <limits>
 #include <map>
-#include <set>
 #include <utility>
 
+#include "io/read/hardware.hpp"
 #include "io/read/input_formats.hpp"
 #include "io/text/number_text.hpp"
+#include "io/text/text.hpp"
 
 namespace attn::io {
 namespace {
@@ -17,9 +17,9 @@ constexpr bool is_of_word(char c) {
     return is_letter(c) || is_digit(c) || c == '_';
 }
 
-class CArrays {
+class CArrays : HardwareReader {
 public:
-    explicit CArrays(const Source& source) : source_(source), text_(source.text) {}
+    CArrays(const Source& source, bool is_own) : HardwareReader(source, is_own) {}
 
     ArrayFile read() {
         ArrayFile file{source_.name, {}, {}};
@@ -31,45 +31,34 @@ public:
                 if (name == "double") type_ = NumberType::float64;
                 at_ += name.size();
             } else if (c == '[' && !name.empty()) {
-                if (auto array = declared(name)) file.arrays.push_back(std::move(*array));
+                const std::size_t begin = at_;
+                auto array = declared(name);
+                if (!array && described_) {
+                    at_ = begin;
+                    fail("; expected sizes from 1 in brackets, and numbers in braces");
+                }
+                if (array) file.arrays.push_back(std::move(*array));
                 name = {};
             } else {
                 if (c == ';' || c == '{') type_ = NumberType::int64;
                 c == '"' || c == '\'' ? skip_quoted() : void(++at_);
             }
         }
+        if (described_) fail("; expected the array of ", quoted_name(described_->array.name));
         if (file.arrays.empty())
             throw Error(ErrorKind::input, source_.name,
                         "holds no array of numbers; expected one, as in const float x[3][2] = "
                         "{{0.5, 1}, ...};");
+        file.in_out = in_out_;
         return file;
     }
 
 private:
-    template <class... Parts>
-    [[noreturn]] void fail(const Parts&... expected) const {
-        throw Error(ErrorKind::input, source_.location(at_), "found ",
-                    at_ < text_.size() ? excerpt(text_, at_) : "the end of the file", "; expected ",
-                    expected...);
-    }
-
     /// After blanks, comments and lines of the preprocessor.
     bool is_at_end() {
-        for (;;) {
-            at_ = std::min(text_.find_first_not_of(" \t\r\n\f", at_), text_.size());
-            const std::string_view rest = text_.substr(at_);
-            if (rest.starts_with("//")) {
-                at_ = std::min(text_.find('\n', at_), text_.size());
-            } else if (rest.starts_with("/*")) {
-                const std::size_t end = text_.find("*/", at_ + 2);
-                if (end == text_.npos) fail("the end of this comment");
-                at_ = end + 2;
-            } else if (rest.starts_with('#')) {
-                take_directive();
-            } else {
-                return rest.empty();
-            }
-        }
+        for (; !HardwareReader::is_at_end(); take_directive())
+            if (text_[at_] != '#') return false;
+        return true;
     }
 
     /// Remembers the value of "#define N 3".
@@ -121,38 +110,41 @@ private:
         if (!take('=') || !take('{')) return {};
         if (array.shape.size() > deepest || std::ranges::count(array.shape, unknown) != 0) {
             at_ = begin;
-            fail("at most ", deepest, " sizes that are numbers, or macros for numbers");
+            fail("; expected at most ", deepest, " sizes that are numbers, or macros for numbers");
         }
-        if (!names_.insert(array.name).second)
-            throw Error(ErrorKind::input, source_.location(begin), array.name,
-                        " is defined twice; expected it once");
+        if (is_own_ && (!described_ || c_name(described_->array.name) != name)) {
+            at_ = static_cast<std::size_t>(name.data() - text_.data());
+            fail("; expected ",
+                 described_ ? c_name(described_->array.name) + ", which the comment before it names"
+                            : "a comment before it, as attn writes it");
+        }
+        if (described_ && is_real()) type_ = described_->type.kind;
         if (!take_list()) return {};
+        if (!take(';') && (is_at_end() || text_[at_] != ',')) fail("; expected ';'");
         array.shape = shape_of(array.shape, begin);
         // A type of an unknown name may be real.
-        const bool is_real = type_ == NumberType::int64 && !is_whole_;
-        const NumberType type = is_real ? NumberType::float64 : type_;
-        std::string bytes;
-        for (const double value : values_) {
-            if (type == NumberType::float32)
-                append(bytes, static_cast<float>(value));
-            else if (type == NumberType::int64)
-                append(bytes, static_cast<std::int64_t>(value));
-            else
-                append(bytes, value);
+        const bool is_other = type_ == NumberType::int64 && !is_whole_;
+        array.type_name = row_of(is_other ? NumberType::float64 : type_).name;
+        Described own{array, {.kind = is_other ? NumberType::float64 : type_}};
+        if (described_) own = *std::exchange(described_, {});
+        own.array.shape = array.shape;
+        const std::size_t size = row_of(own.type.element()).size;
+        std::string words;
+        for (const Constant& constant : constants_) {
+            const bool is_number = own.type.is_plain() && is_float(own.type.kind);
+            const std::int64_t word =
+                is_number ? stored(constant.number, own.type).word : constant.whole;
+            words += bytes_of_number(static_cast<std::uint64_t>(word), size);
         }
-        array.type = type;
-        array.type_name = row_of(*array.type).name;
-        array.size = bytes.size();
-        array.bytes = Bytes::of(source_.name, bytes);
-        return array;
+        return array_of(std::move(own), words);
+    }
+
+    /// Whether constants are numbers, not words.
+    bool is_real() const {
+        return !described_ || (described_->type.is_plain() && is_float(described_->type.kind));
     }
 
     static constexpr std::size_t deepest = 32, unknown = std::numeric_limits<std::size_t>::max();
-
-    template <class T>
-    static void append(std::string& bytes, T value) {
-        bytes.append(reinterpret_cast<const char*>(&value), sizeof value);
-    }
 
     /// A product of numbers and macros; unknown for any other expression.
     std::size_t size_in_brackets() {
@@ -170,24 +162,24 @@ private:
         return product;
     }
 
-    /// What follows the first brace: numbers to values_, the lengths of the lists of each depth to
-    /// lengths_. False for anything but numbers, such as strings.
+    /// What follows the first brace: constants to constants_, the lengths of the lists of each
+    /// depth to lengths_. False for anything but numbers, such as strings.
     bool take_list() {
-        values_.clear();
+        constants_.clear();
         is_whole_ = true;
         lengths_.clear();
         std::vector<std::size_t> open{0};  // elements so far of the lists that are not closed
         std::size_t depth = 0;             // of the lists of numbers; 0: not known yet
         while (!open.empty()) {
             if (take('{')) {
-                if (open.size() == deepest || open.size() == depth) fail("a number");
+                if (open.size() == deepest || open.size() == depth) fail("; expected a number");
                 open.push_back(0);
                 continue;
             }
             if (!take('}')) {
-                if (is_at_end() || (values_.empty() && is_text(text_[at_]))) return false;
+                if (is_at_end() || (constants_.empty() && is_text(text_[at_]))) return false;
                 if (depth == 0) depth = open.size();
-                if (depth != open.size()) fail("'{'");
+                if (depth != open.size()) fail("; expected '{'");
                 take_constant();
             } else {
                 lengths_.resize(std::max(lengths_.size(), open.size()));
@@ -195,13 +187,13 @@ private:
                 if (length == 0) length = open.back();
                 if (length == 0 || length != open.back()) {
                     --at_;
-                    fail("lists of one length; C sets missing numbers to 0");
+                    fail("; expected lists of one length; C sets missing numbers to 0");
                 }
                 open.pop_back();
                 if (open.empty()) break;
             }
             ++open.back();
-            if (!take(',') && (is_at_end() || text_[at_] != '}')) fail("',' or '}'");
+            if (!take(',') && (is_at_end() || text_[at_] != '}')) fail("; expected ',' or '}'");
         }
         return true;
     }
@@ -211,9 +203,13 @@ private:
     void take_constant() {
         const std::string_view rest = text_.substr(at_);
         if (rest[0] == '[' || (rest[0] == '.' && rest.size() > 1 && is_letter(rest[1])))
-            fail("a number; designated initialisers are not read");
-        const std::size_t sign = rest[0] == '-' || rest[0] == '+' ? 1 : 0;
-        const std::string token(rest.substr(0, rest.find_first_of(",} \t\r\n/")));
+            fail("; expected a number; designated initialisers are not read");
+        // The lowest number of 64 bits has no constant of its own.
+        constexpr std::string_view lowest = "(-9223372036854775807 - 1)";
+        const bool is_lowest = rest.starts_with(lowest);
+        const std::string token(is_lowest ? "-0x8000000000000000"
+                                          : rest.substr(0, rest.find_first_of(",} \t\r\n/")));
+        const std::size_t sign = token[0] == '-' || token[0] == '+' ? 1 : 0;
         const bool is_hex = token.find_first_of("xX") == sign + 1;
         const bool is_whole =
             token.find_first_of(is_hex ? ".pP" : ".eEnN") == token.npos;  // and no INFINITY, NAN
@@ -231,14 +227,31 @@ private:
             std::min(token.find_first_not_of("fFlLuU", number.length), token.size());
         const bool is_octal = is_whole && !is_hex && token[sign] == '0' && number.length > sign + 1;
         if (number.length == 0 || after != token.size() || is_octal)
-            fail(is_octal ? "a number; octal ones are not read" : "a number");
-        if (std::isfinite(number.value) &&
+            fail("; expected a number", is_octal ? "; octal ones are not read" : "");
+        const std::size_t digits = sign + (is_hex ? 2 : 0);
+        const auto bits = number_of_text<std::uint64_t>(
+            std::string_view(token).substr(digits, number.length - digits), is_hex ? 16 : 10);
+        const bool is_negative = token[0] == '-';
+        const std::uint64_t whole = bits.value_or(0) * (is_negative ? ~std::uint64_t{0} : 1);
+        if (is_real() && std::isfinite(number.value) &&
             (is_whole ? std::abs(number.value) > 0x1p53
                       : type_ == NumberType::float32 && overflows(number.value, type_)))
-            fail(is_whole ? "an integer up to 2^53" : "a number of float32");
+            fail("; expected ", is_whole ? "an integer up to 2^53" : "a number of float32");
+        if (!is_real()) {
+            const int width = described_->type.width(), unused = 64 - width;
+            const auto top = static_cast<std::int64_t>(whole << unused);
+            // Hexadecimal digits are those of the word's bits.
+            const bool fits =
+                is_hex && !is_negative
+                    ? whole << unused >> unused == whole &&
+                          number.length == digits + static_cast<std::size_t>(width + 3) / 4
+                    : static_cast<std::uint64_t>(top >> unused) == whole &&
+                          (top < 0) == is_negative;
+            if (!is_whole || !bits || !fits) fail("; expected a word of ", width, " bits");
+        }
         is_whole_ &= is_whole;
-        at_ += token.size();
-        values_.push_back(number.value);
+        at_ += is_lowest ? lowest.size() : token.size();
+        constants_.push_back({number.value, static_cast<std::int64_t>(whole)});
     }
 
     /// The sizes in brackets, the first of which may be missing, that agree with the braces: with
@@ -261,21 +274,35 @@ private:
         return shape;
     }
 
-    const Source& source_;
-    std::string_view text_;
-    std::size_t at_ = 0;
+    struct Constant {
+        double number;
+        std::int64_t whole;
+    };
+
     NumberType type_ = NumberType::int64;  ///< of the declaration; int64 for unknown words
     std::map<std::string_view, std::string_view> macros_;
-    std::set<std::string> names_;
-    std::vector<double> values_;
+    std::vector<Constant> constants_;
     bool is_whole_ = true;  ///< all of them, as they are written
     std::vector<std::size_t> lengths_;
 };
 
+/// Whether attn wrote it.
+bool is_own_c(std::string_view text) {
+    constexpr std::size_t begin = 4096;  // has the command and the include guard
+    return text.starts_with("/* ") &&
+           text.substr(0, begin).find("#ifndef ATTN_") != std::string_view::npos;
+}
+
 }  // namespace
 
-ArrayFile read_c_arrays(const Source& source) {
-    return CArrays(source).read();
+bool starts_as_c(std::string_view text) {
+    constexpr std::size_t begin = 65536;
+    const std::string_view start = text.substr(0, begin);
+    return is_own_c(text) || start.find("] = {") != start.npos || start.find("]={") != start.npos;
+}
+
+ArrayFile parse_c(const Source& source) {
+    return CArrays(source, is_own_c(source.text)).read();
 }
 
 }  // namespace attn::io

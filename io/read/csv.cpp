@@ -18,58 +18,20 @@ bool are_booleans(const CsvLine& line) {
         line.fields, [](const Field& field) { return boolean_of(field.text).has_value(); });
 }
 
-class MatrixBuilder {
-public:
-    /// Every row has the width of the first one, and its kind: booleans or numbers.
-    MatrixBuilder(const Source& source, const ArrayRules& rules, bool labelled,
-                  const CsvLayout& layout)
-        : source_(source), rules_(rules), labelled_(labelled), skipped_(layout.index_columns),
-          fields_(layout.row.fields.size()), width_line_(layout.row.line) {
-        result_.matrix.boolean = rules.boolean && !labelled && are_booleans(layout.row);
-        result_.index_columns = skipped_;
+double value_of(const Field& field, bool is_boolean, const ArrayRules& rules,
+                const Source& source) {
+    if (is_boolean) {
+        if (const std::optional<bool> value = boolean_of(field.text)) return *value ? 1 : 0;
+        throw Error(ErrorKind::input, source.location(field.offset), "found '",
+                    shortened(field.text), "' among booleans; expected true or false");
     }
-
-    void add(const CsvLine& record) {
-        const std::size_t first = skipped_ + (labelled_ ? 1 : 0);
-        if (record.fields.size() != fields_)
-            throw Error(ErrorKind::input, line_location(source_.name, record.line),
-                        count_text(record.fields.size() - first, "value"), "; expected ",
-                        fields_ - first, " as in line ", width_line_);
-        if (labelled_) result_.labels.push_back(record.fields[skipped_].written());
-        for (std::size_t i = first; i < fields_; ++i) values_.push_back(value_of(record.fields[i]));
-        ++rows_;
-    }
-
-    LabelledMatrix finish() {
-        result_.matrix.values =
-            to_array(values_, {rows_, fields_ - skipped_ - (labelled_ ? 1 : 0)});
-        return std::move(result_);
-    }
-
-private:
-    double value_of(const Field& field) const {
-        if (result_.matrix.boolean) {
-            if (const std::optional<bool> value = boolean_of(field.text)) return *value ? 1 : 0;
-            throw Error(ErrorKind::input, source_.location(field.offset), "found '",
-                        shortened(field.text), "' among booleans; expected true or false");
-        }
-        const std::string text = plain_number(field.text);
-        const ParsedNumber number = parse_loose_number(text);
-        if (text.empty() || number.length != text.size()) refuse_number(field, source_);
-        const std::string problem = complaint(number.value, text, rules_);
-        if (!problem.empty())
-            throw Error(ErrorKind::input, source_.location(field.offset), problem);
-        return stored_number(number.value, text, rules_);
-    }
-
-    const Source& source_;
-    ArrayRules rules_;
-    bool labelled_;
-    std::size_t skipped_, fields_, width_line_;
-    std::size_t rows_ = 0;
-    std::vector<double> values_;
-    LabelledMatrix result_;
-};
+    const std::string text = plain_number(field.text);
+    const ParsedNumber number = parse_loose_number(text);
+    if (text.empty() || number.length != text.size()) refuse_number(field, source);
+    const std::string problem = complaint(number.value, text, rules);
+    if (!problem.empty()) throw Error(ErrorKind::input, source.location(field.offset), problem);
+    return stored_number(number.value, text, rules);
+}
 
 /// The rows are those of the last axis of the shape that the comment gives.
 void take_shape(Array<double>& values, const ShapeComment& comment, const ArrayRules& rules,
@@ -192,19 +154,35 @@ bool has_labels(const CsvLayout& layout, CsvLineReader rows) {
     return !column.others_quoted;
 }
 
+/// Every row has the width of the first one, and its kind: booleans or numbers.
 LabelledMatrix read_lines(CsvLineReader reader, const CsvLayout& layout, const ArrayRules& rules) {
     const bool labelled = has_labels(layout, reader);
-    MatrixBuilder builder(reader.source(), rules, labelled, layout);
-    builder.add(layout.row);
-    for (CsvLine line; reader.next(line);) {
-        if (!reader.style().comments && line.begins_with_hash()) {  // a row only if it fits
+    const std::size_t width = layout.row.fields.size(), skipped = layout.index_columns,
+                      first = skipped + (labelled ? 1 : 0);
+    LabelledMatrix read;
+    read.index_columns = skipped;
+    read.matrix.boolean = rules.boolean && !labelled && are_booleans(layout.row);
+    std::vector<double> values;
+    std::size_t rows = 0;
+    CsvLine line = layout.row;
+    do {
+        const bool may_be_comment = rows != 0 && !reader.style().comments;
+        if (may_be_comment && line.begins_with_hash()) {  // a row only if it fits
             const bool fits = fits_below_label(line, layout.row);
             if (!labelled || !fits) refuse_hash_line(line, fits, reader);
         }
         check_blank_line(line, reader.source());
-        builder.add(line);
-    }
-    return builder.finish();
+        if (line.fields.size() != width)
+            throw Error(ErrorKind::input, line_location(reader.source().name, line.line),
+                        count_text(line.fields.size() - first, "value"), "; expected ",
+                        width - first, " as in line ", layout.row.line);
+        if (labelled) read.labels.push_back(line.fields[skipped].written());
+        for (std::size_t i = first; i < width; ++i)
+            values.push_back(value_of(line.fields[i], read.matrix.boolean, rules, reader.source()));
+        ++rows;
+    } while (reader.next(line));
+    read.matrix.values = to_array(values, {rows, width - first});
+    return read;
 }
 
 /// "0,05", "-0,5", "the 0,5e3": integers with a comma between them at the end of a line, and

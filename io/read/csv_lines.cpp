@@ -1,9 +1,10 @@
 #include "io/read/csv_parts.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <cstdint>
-#include <system_error>
+
+#include "io/text/number_text.hpp"
+#include "io/text/text.hpp"
 
 namespace attn::io {
 namespace {
@@ -20,18 +21,12 @@ bool is_empty(const CsvLine& line) {
 /// "2, 6, 3"; empty for other text.
 std::vector<std::size_t> whole_numbers(std::string_view text) {
     std::vector<std::size_t> numbers;
-    for (;;) {
-        text.remove_prefix(std::min(text.find_first_not_of(" \t"), text.size()));
-        std::uint32_t number = 0;
-        const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-        if (error != std::errc() || number == 0) return {};
-        numbers.push_back(number);
-        text.remove_prefix(static_cast<std::size_t>(end - text.data()));
-        text.remove_prefix(std::min(text.find_first_not_of(" \t"), text.size()));
-        if (text.empty()) return numbers;
-        if (text.front() != ',') return {};
-        text.remove_prefix(1);
+    for (const std::string_view part : split_text(text, ',')) {
+        const auto number = number_of_text<std::uint32_t>(trimmed(part));
+        if (!number || *number == 0) return {};
+        numbers.push_back(*number);
     }
+    return text.ends_with(',') ? std::vector<std::size_t>() : numbers;
 }
 
 }  // namespace
@@ -195,10 +190,10 @@ bool CsvLineReader::skip_to_record() {
 }
 
 void CsvLineReader::read_shape(std::string_view comment) {
-    comment.remove_prefix(std::min(comment.find_first_not_of(" \t"), comment.size()));
-    if (!comment.starts_with("shape")) return;
-    comment.remove_prefix(std::string_view("shape").size());
-    comment.remove_prefix(std::min(comment.find_first_not_of(" \t"), comment.size()));
+    constexpr std::string_view key = "shape";
+    comment = after_blanks(comment);
+    if (!comment.starts_with(key)) return;
+    comment = after_blanks(comment.substr(key.size()));
     if (!comment.starts_with(':')) return;
     const std::string location = line_location(source_.name, line_);
     if (shape_.line != 0)

@@ -84,6 +84,30 @@ namespace {
 constexpr double least_scale = 1e-300, largest_scale = 1e300;
 constexpr int bit_limit = 64, fraction_limit = 1022;
 
+/// The modes of fixed point that are not the default, each after `before`: ",TRN,WRAP".
+std::string modes_text(const StoredType& type, std::string_view before) {
+    std::string text;
+    if (type.rounding == FixedRounding::half_up) text += std::string(before) + "RND";
+    if (type.rounding == FixedRounding::down) text += std::string(before) + "TRN";
+    if (type.wraps) text += std::string(before) + "WRAP";
+    return text;
+}
+
+/// Whether the text is such modes, which are then set.
+bool take_modes(std::string_view text, StoredType& type) {
+    const auto take = [&](std::string_view mode) {
+        if (!text.starts_with(mode)) return false;
+        text.remove_prefix(mode.size());
+        return true;
+    };
+    if (take(",RND"))
+        type.rounding = FixedRounding::half_up;
+    else if (take(",TRN"))
+        type.rounding = FixedRounding::down;
+    type.wraps = !take(",SAT") && take(",WRAP");
+    return text.empty();
+}
+
 constexpr const char* expected_types =
     "not a type of stored numbers; expected float16, bfloat16, int8:SCALE or fixed:BITS,FRACTION";
 
@@ -117,7 +141,7 @@ std::string parse_stored_type(std::string_view text, StoredType& type) {
                    "point, as in fixed:16,8";
         made.bits = *bits;
         made.fraction = *fraction;
-        if (!take_modes(rest.substr(modes), ",", made))
+        if (!take_modes(rest.substr(modes), made))
             return "not modes of fixed point; expected RND, TRN or neither, and then SAT, WRAP or "
                    "neither, as in fixed:16,8,TRN,WRAP";
     }
@@ -134,27 +158,43 @@ std::string text_of(const StoredType& type) {
     return text;
 }
 
-std::string modes_text(const StoredType& type, std::string_view before) {
-    std::string text;
-    if (type.rounding == FixedRounding::half_up) text += std::string(before) + "RND";
-    if (type.rounding == FixedRounding::down) text += std::string(before) + "TRN";
-    if (type.wraps) text += std::string(before) + "WRAP";
-    return text;
+namespace {
+
+constexpr std::string_view of_bits = "bits of ", of_int8 = "int8, number = word * ",
+                           of_fixed = "two's complement of ",
+                           of_exponent = " bits, number = word * 2^";
+
+}  // namespace
+
+std::string meaning_of(const StoredType& type) {
+    if (type.is_plain()) return std::string(row_of(type.kind).name);
+    if (!type.is_integer()) return std::string(of_bits) + text_of(type);
+    if (type.kind == NumberType::int8) return std::string(of_int8) + number_text(type.scale);
+    return std::string(of_fixed) + std::to_string(type.bits) + std::string(of_exponent) +
+           std::to_string(-type.fraction) + modes_text(type, ", ");
 }
 
-bool take_modes(std::string_view text, std::string_view before, StoredType& type) {
-    const auto take = [&](std::string_view name) {
-        const std::string mode = std::string(before) + std::string(name);
-        if (!text.starts_with(mode)) return false;
-        text.remove_prefix(mode.size());
-        return true;
+std::optional<StoredType> type_of_meaning(std::string_view meaning) {
+    for (const NumberType plain : {NumberType::float32, NumberType::float64, NumberType::int64})
+        if (meaning == row_of(plain).name) return StoredType{.kind = plain};
+    const auto after = [&](std::string_view start) {
+        return std::string(meaning.substr(start.size()));
     };
-    if (take("RND"))
-        type.rounding = FixedRounding::half_up;
-    else if (take("TRN"))
-        type.rounding = FixedRounding::down;
-    type.wraps = !take("SAT") && take("WRAP");
-    return text.empty();
+    const bool is_bits = meaning.starts_with(of_bits);
+    std::string text;
+    if (is_bits) text = after(of_bits);
+    if (meaning.starts_with(of_int8)) text = "int8:" + after(of_int8);
+    const std::size_t middle = meaning.find(of_exponent);
+    if (meaning.starts_with(of_fixed) && middle != meaning.npos) {
+        const std::string exponent(meaning.substr(middle + of_exponent.size()));
+        const bool is_below = exponent.starts_with('-');
+        text = "fixed:" + after(of_fixed).substr(0, middle - of_fixed.size()) +
+               (is_below ? "," : ",-") + exponent.substr(is_below ? 1 : 0);
+        std::erase(text, ' ');
+    }
+    StoredType type;
+    const bool is_type = parse_stored_type(text, type).empty() && type.is_integer() != is_bits;
+    return is_type ? std::optional(type) : std::nullopt;
 }
 
 template <class T>

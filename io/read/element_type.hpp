@@ -27,10 +27,11 @@ std::string parse_stored_type(std::string_view text, StoredType& type);
 /// The text that parse_stored_type takes.
 std::string text_of(const StoredType& type);
 
-/// The modes of fixed point that are not the default, each after `before`: ",TRN,WRAP".
-std::string modes_text(const StoredType& type, std::string_view before);
-/// Whether the text is such modes, which are then set.
-bool take_modes(std::string_view text, std::string_view before, StoredType& type);
+/// What words of the type mean, in attn's files for hardware: "float32", "bits of float16", "int8,
+/// number = word * 0.05", "two's complement of 16 bits, number = word * 2^-8, TRN, WRAP".
+std::string meaning_of(const StoredType& type);
+/// The type of such a text; nothing for any other.
+std::optional<StoredType> type_of_meaning(std::string_view meaning);
 
 /// Whether elements in the file have the memory layout of T.
 template <class T>

@@ -77,12 +77,7 @@ void read_words(StoredArray& array, const std::string& store) {
     rules.dtype = NumberType::float64;
     Array<double> numbers = read_array<double>(array, rules);
     for (double& number : numbers) number *= type.step();
-    array.type = NumberType::float64;
-    array.big_endian = array.fortran_order = false;
-    array.offset = 0;
-    array.zip = nullptr;
-    array.bytes = Bytes::of(array.bytes->name(), {reinterpret_cast<const char*>(numbers.data()),
-                                                  numbers.size() * sizeof(double)});
+    hold_numbers(array, array.bytes->name(), {numbers.data(), numbers.size()});
 }
 
 }  // namespace attn::io

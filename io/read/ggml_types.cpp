@@ -80,26 +80,20 @@ void quarter_of_q6_k(const Byte* __restrict low, const Byte* __restrict high, co
     }
 }
 
-void decode_q4_0(const Byte* from, float* to) {
-    const float d = half_at(from);
-    split_halves<16>(from + 2, to, [d](int q) { return d * static_cast<float>(q - 8); });
-}
-
-void decode_q4_1(const Byte* from, float* to) {
-    const float d = half_at(from), m = half_at(from + 2);
-    split_halves<16>(from + 4, to, [d, m](int q) { return d * static_cast<float>(q) + m; });
-}
-
-void decode_q5_0(const Byte* from, float* to) {
-    const float d = half_at(from);
-    split_with_fifth(FifthBits(from + 2), from + 6, to,
-                     [d](int q) { return d * static_cast<float>(q - 16); });
-}
-
-void decode_q5_1(const Byte* from, float* to) {
-    const float d = half_at(from), m = half_at(from + 2);
-    split_with_fifth(FifthBits(from + 4), from + 8, to,
-                     [d, m](int q) { return d * static_cast<float>(q) + m; });
+/// Q4_0, Q4_1, Q5_0 and Q5_1: d, of the latter of each kind m, of Q5 the fifth bits, 16 bytes.
+template <bool has_min, bool has_fifth>
+void decode_q(const Byte* from, float* to) {
+    const float d = half_at(from), m = has_min ? half_at(from + 2) : 0;
+    const auto value = [d, m](int q) {
+        constexpr int offset = has_min ? 0 : has_fifth ? 16 : 8;
+        const float number = d * static_cast<float>(q - offset);
+        return has_min ? number + m : number;
+    };
+    from += has_min ? 4 : 2;
+    if constexpr (has_fifth)
+        split_with_fifth(FifthBits(from), from + 4, to, value);
+    else
+        split_halves<16>(from, to, value);
 }
 
 void decode_q8_0(const Byte* __restrict from, float* __restrict to) {
@@ -225,10 +219,10 @@ constexpr std::array<GgmlType, 42> ggml_types{{
     plain(25, NumberType::int16),
     plain(26, NumberType::int32),
     plain(27, NumberType::int64),
-    in_blocks<32, 18, decode_q4_0>(2, "Q4_0"),
-    in_blocks<32, 20, decode_q4_1>(3, "Q4_1"),
-    in_blocks<32, 22, decode_q5_0>(6, "Q5_0"),
-    in_blocks<32, 24, decode_q5_1>(7, "Q5_1"),
+    in_blocks<32, 18, decode_q<false, false>>(2, "Q4_0"),
+    in_blocks<32, 20, decode_q<true, false>>(3, "Q4_1"),
+    in_blocks<32, 22, decode_q<false, true>>(6, "Q5_0"),
+    in_blocks<32, 24, decode_q<true, true>>(7, "Q5_1"),
     in_blocks<32, 34, decode_q8_0>(8, "Q8_0"),
     in_blocks<256, 84, decode_q2_k>(10, "Q2_K"),
     in_blocks<256, 110, decode_q3_k>(11, "Q3_K"),
@@ -270,19 +264,17 @@ public:
         const std::size_t values = type_.values;
         std::vector<char> buffer;
         std::array<float, max_block_values> block;
-        if (const std::size_t skip = first % values; skip != 0 && count != 0) {
-            const std::size_t now = std::min(count, values - skip);
-            read_blocks(first / values, 1, buffer, block.data());
-            std::copy_n(block.data() + skip, now, to);
+        while (count != 0) {
+            const std::size_t skip = first % values;
+            const bool is_part = skip != 0 || count < values;
+            const std::size_t now =
+                is_part ? std::min(count, values - skip) : count - count % values;
+            read_blocks(first / values, is_part ? 1 : now / values, buffer,
+                        is_part ? block.data() : to);
+            if (is_part) std::copy_n(block.data() + skip, now, to);
             first += now;
             to += now;
             count -= now;
-        }
-        const std::size_t whole = count / values;
-        read_blocks(first / values, whole, buffer, to);
-        if (const std::size_t rest = count % values; rest != 0) {
-            read_blocks(first / values + whole, 1, buffer, block.data());
-            std::copy_n(block.data(), rest, to + whole * values);
         }
     }
 

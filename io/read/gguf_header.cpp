@@ -149,31 +149,29 @@ private:
     }
 
     /// Unsigned if it is not negative, as the same number of an unsigned type.
-    template <class Signed>
-    json integer(std::size_t size) {
-        const auto value = static_cast<Signed>(number(size));
-        return value < 0 ? json(std::int64_t{value}) : json(static_cast<std::uint64_t>(value));
+    json integer(std::size_t size, bool is_signed) {
+        const std::uint64_t bits = number(size);
+        const std::size_t unused = 64 - 8 * size;
+        const auto value = static_cast<std::int64_t>(bits << unused) >> unused;
+        return is_signed && value < 0 ? json(value) : json(bits);
     }
 
     json value(ValueType type, int depth) {
+        const std::size_t size = value_bytes[static_cast<std::size_t>(type)];
         switch (type) {
-            case ValueType::uint8: return number(1);
-            case ValueType::int8: return integer<std::int8_t>(1);
-            case ValueType::uint16: return number(2);
-            case ValueType::int16: return integer<std::int16_t>(2);
-            case ValueType::uint32: return number(4);
-            case ValueType::int32: return integer<std::int32_t>(4);
             case ValueType::float32:
                 return decimal_of_float(
-                    std::bit_cast<float>(static_cast<std::uint32_t>(number(4))));
+                    std::bit_cast<float>(static_cast<std::uint32_t>(number(size))));
             case ValueType::boolean: return boolean();
             case ValueType::string: return string();
             case ValueType::array: return array(depth + 1);
-            case ValueType::uint64: return number(8);
-            case ValueType::int64: return integer<std::int64_t>(8);
-            case ValueType::float64: return std::bit_cast<double>(number(8));
+            case ValueType::float64: return std::bit_cast<double>(number(size));
+            case ValueType::int8:
+            case ValueType::int16:
+            case ValueType::int32:
+            case ValueType::int64: return integer(size, true);
+            default: return integer(size, false);
         }
-        return {};
     }
 
     bool boolean() {

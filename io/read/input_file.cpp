@@ -181,19 +181,17 @@ InputFile open_input_file(const std::string& path, const InputFormat* format,
         }
     }
     file.format = format != nullptr ? format : &format_of_text(file.source->text);
-    if (file.format == ndjson_input)
-        if (auto lines = read_embedding_lines(*file.source, file.array)) {
-            file.source = lines->json;
-            file.array = lines->key;
-            file.format = json_input;
-        }
+    if (file.format == ndjson_input) {
+        file.document = document_of_lines(*file.source, file.array);
+        if (file.holds_object()) file.format = json_input;
+    }
     if (file.format->open != nullptr)
         file.arrays = file.format->open(bytes);
     else if (file.format->parse != nullptr)
         file.arrays = file.format->parse(*file.source);
-    else if (file.format == json_input ||
-             (file.format == ndjson_input && !looks_like_ndjson(file.source->text) &&
-              !is_one_line_of_list(file.source->text)))
+    else if (!file.document &&
+             (file.format == json_input ||
+              (file.format == ndjson_input && !looks_like_ndjson(file.source->text))))
         file.document = std::make_shared<const JsonDocument>(*file.source);
     if (file.arrays) file.arrays->index_names();
     return file;
@@ -226,11 +224,8 @@ ArrayFile arrays_of(const JsonDocument& document, const std::string& name) {
             rules.nonfinite = is_step(member.key);  // masked scores are infinite
             const Array<double> values = document.read_array(member, rules).values;
             array.shape = values.shape();
-            array.type = NumberType::float64;
             array.type_name = "number";
-            array.bytes =
-                Bytes::of(name, std::string_view(reinterpret_cast<const char*>(values.data()),
-                                                 values.size() * sizeof(double)));
+            hold_numbers(array, name, {values.data(), values.size()});
         } else {  // Still listed, so that whoever needs or ignores it can report it.
             if (document.read_value(member).is_null()) continue;
             array.type_name = "no array";

@@ -25,14 +25,15 @@ bool is_standard_input(const std::string& path);
 /// Standard input can be read only once. Errors: kind usage if several paths name it.
 void require_one_standard_input(const std::vector<std::string>& paths);
 
-/// Exactly one of `document` and `arrays` is set, or none for CSV and for lines of NDJSON.
+/// Exactly one of `document` and `arrays` is set, or none for CSV and for lines of requests or
+/// results.
 struct InputFile {
     std::string name;      ///< the path, or <stdin>
     std::string location;  ///< the name in errors: the name, or "name:line" of a line
     std::string array;     ///< the array named in the path, or empty
     const InputFormat* format = nullptr;           ///< the row of the table
     std::shared_ptr<const Source> source;          ///< of the text formats
-    std::shared_ptr<const JsonDocument> document;  ///< json, and one object as ndjson
+    std::shared_ptr<const JsonDocument> document;  ///< json, and one object or array as ndjson
     std::optional<ArrayFile> arrays;               ///< of the binary formats, C, memh
 
     bool holds_object() const { return document != nullptr && !document->is_array(); }

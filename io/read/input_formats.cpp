@@ -215,10 +215,14 @@ NumberArray read_one_array(const InputFile& file, const ArrayRules& rules, Threa
         return std::move(read.matrix);
     }
     if (!file.arrays && !file.holds_object() && !file.array.empty()) refuse_name(file);
+    if (!file.arrays && !file.document) {  // lines of requests or results
+        JsonCursor cursor(*file.source);
+        cursor.peek();
+        cursor.fail("a list on each line", ", or attn batch for requests");
+    }
     NumberArray read = file.arrays           ? read_numbers(stored_array(file), rules, workers)
                        : file.holds_object() ? read_member(file, rules, workers)
-                       : file.document       ? file.document->read_array(rules, workers)
-                                             : read_ndjson_array(*file.source, rules, workers);
+                                             : file.document->read_array(rules, workers);
     if (labels != nullptr) labels->rows = row_labels(file, read.shape());
     return read;
 }

@@ -41,8 +41,6 @@ bool starts_as_c(std::string_view text);
 bool starts_as_memh(std::string_view text);
 ArrayFile parse_c(const Source& source);
 ArrayFile parse_memh(const Source& source);
-/// Arrays in C that attn did not write.
-ArrayFile read_c_arrays(const Source& source);
 
 /// The older form of torch.save, which begins with the pickle of a number.
 bool starts_as_torch(std::string_view start);
@@ -110,31 +108,16 @@ const InputFormat& format_of_text(std::string_view text);
 /// Whether the first line holds one complete list or object, and a later line begins with another.
 bool looks_like_ndjson(std::string_view text);
 
-/// Whether it is one line that starts with a list, which only the file's name distinguishes from
-/// JSON.
-bool is_one_line_of_list(std::string_view text);
-
 /// Passes on each line that is not blank, with its number.
 void for_each_line(const Source& source, FunctionRef<void(Source line)> take);
 
-/// One array of lines that hold lists of one shape: `[1, 2]` and `[3, 4]` are the rows of a matrix,
-/// two matrices a batch; `[1, 2]` alone is a matrix of one row. Blank lines are skipped. `rules`
-/// are those of the whole array. Errors: as read_json_array, and kind input for a line of a
-/// different shape and for text after a list.
-NumberArray read_ndjson_array(const Source& source, const ArrayRules& rules,
-                              ThreadPool* workers = nullptr,
-                              std::size_t piece_size = default_piece);
-
-/// Lines of objects with a text and a list of numbers, as {"text": "a", "embedding": [1, 2]}.
-struct EmbeddingLines {
-    std::shared_ptr<const Source> json;  ///< one object: the lists as a matrix, the texts as tokens
-    std::string key;                     ///< of the matrix
-};
-
-/// Nothing for other lines. The first one must have a list `key`, or without a key "embedding",
-/// "vector" or "values". Errors: kind input for lines without what the first one has, and if there
-/// are several lists and no key.
-std::optional<EmbeddingLines> read_embedding_lines(const Source& source, std::string key);
+/// Lines that are one array: lists of one shape, which are its first axis, so that `[1, 2]` alone
+/// is a matrix of one row; or objects with a list of numbers, and perhaps a text, as {"text": "a",
+/// "embedding": [1, 2]}. Then the document is an object: the lists as a matrix of the name `key`,
+/// and the texts as tokens; without a key the first line must have "embedding", "vector" or
+/// "values". Null for other lines. Errors: kind input for a line without what the first one has,
+/// and text after a list; and if there are several lists and no key.
+std::shared_ptr<const JsonDocument> document_of_lines(const Source& source, std::string& key);
 
 // The npy header of an array: magic, version, and a Python dictionary as text (NEP 1).
 

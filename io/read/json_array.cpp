@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "io/read/input_formats.hpp"
+#include "io/text/text.hpp"
 
 namespace attn::io {
 namespace {
@@ -12,39 +13,13 @@ namespace {
 class JsonArrayReader {
 public:
     JsonArrayReader(const Source& source, std::size_t begin, const ArrayRules& rules)
-        : source_(source), cursor_(source, begin), rules_(rules) {
+        : cursor_(source, begin), rules_(rules) {
         shape_.assign(rules.highest_rank, 0);
     }
 
     NumberArray read() {
         const std::size_t begin = cursor_.at();
         read_list(0);
-        return finish(begin);
-    }
-
-    NumberArray read_lines() {
-        const std::string_view text = source_.text;
-        const std::size_t first = text.find_first_not_of(JsonCursor::blanks);
-        std::size_t lines = 0;
-        for (std::size_t begin = first; begin < text.size();) {
-            const std::size_t end = std::min(text.find('\n', begin), text.size());
-            cursor_ = JsonCursor(source_, begin, end);
-            if (cursor_.peek() != '[')
-                cursor_.fail("a list on each line",
-                             cursor_.peek() == '{' ? ", or attn batch for requests" : "");
-            if (rules_.highest_rank == 1)
-                cursor_.fail(begin, "one of several lines; expected one list, of rank 1");
-            read_list(1);
-            if (cursor_.peek() != '\0') cursor_.fail("the end of the line");
-            ++lines;
-            begin = text.find_first_not_of(JsonCursor::blanks, end);
-        }
-        shape_[0] = lines;
-        return finish(first);
-    }
-
-private:
-    NumberArray finish(std::size_t begin) {
         if (rank_ < rules_.lowest_rank)
             cursor_.fail(begin, "an array of rank ", rank_, "; expected rank ", rank_range(rules_),
                          ", as in [[1, 2], [3, 4]]");
@@ -52,6 +27,7 @@ private:
         return {to_array(values_, shape_), boolean_};
     }
 
+private:
     char next_token() {
         const char next = cursor_.peek();
         if (cursor_.is_at_end())
@@ -119,7 +95,6 @@ private:
         take(stored_number(number.value, digits, rules_), digits.size());
     }
 
-    const Source& source_;
     JsonCursor cursor_;
     const ArrayRules& rules_;
     std::vector<std::size_t> shape_;
@@ -130,19 +105,10 @@ private:
 
 constexpr std::string_view space = JsonCursor::blanks;
 
-std::string_view trimmed(std::string_view text) {
-    const std::size_t begin = std::min(text.find_first_not_of(space), text.size());
-    return text.substr(begin, text.find_last_not_of(space) + 1 - begin);
-}
-
 }  // namespace
 
 NumberArray read_json_array(const Source& source, std::size_t begin, const ArrayRules& rules) {
     return JsonArrayReader(source, begin, rules).read();
-}
-
-NumberArray read_json_lines(const Source& source, const ArrayRules& rules) {
-    return JsonArrayReader(source, 0, rules).read_lines();
 }
 
 bool looks_like_ndjson(std::string_view text) {
@@ -161,11 +127,6 @@ bool looks_like_ndjson(std::string_view text) {
     return cursor.peek() == '\0' && (next == '[' || next == '{');
 }
 
-bool is_one_line_of_list(std::string_view text) {
-    text = trimmed(text);
-    return text.starts_with('[') && text.find('\n') == std::string_view::npos;
-}
-
 void for_each_line(const Source& source, FunctionRef<void(Source line)> take) {
     std::size_t number = 1;
     for (std::string_view rest = source.text; !rest.empty(); ++number) {
@@ -174,13 +135,6 @@ void for_each_line(const Source& source, FunctionRef<void(Source line)> take) {
         if (line.find_first_not_of(" \t\r") != std::string_view::npos)
             take(source_of_line(source.name, line, number));
     }
-}
-
-NumberArray read_ndjson_array(const Source& source, const ArrayRules& rules, ThreadPool* workers,
-                              std::size_t piece_size) {
-    auto regular =
-        read_json_rows(trimmed(source.text), rules, Outermost::lines, workers, piece_size);
-    return regular ? std::move(*regular) : read_json_lines(source, rules);
 }
 
 }  // namespace attn::io

@@ -147,8 +147,8 @@ const JsonMember* JsonDocument::find(const std::string& key) const {
 NumberArray JsonDocument::read_array(const ArrayRules& rules, ThreadPool* workers,
                                      std::size_t piece_size) const {
     const std::size_t end = source_.text.find_last_not_of(" \t\r\n") + 1;
-    auto regular = read_json_rows(source_.text.substr(begin_, end - begin_), rules, Outermost::list,
-                                  workers, piece_size);
+    auto regular =
+        read_json_rows(source_.text.substr(begin_, end - begin_), rules, workers, piece_size);
     if (regular) return std::move(*regular);
     JsonCursor cursor(source_, begin_);
     cursor.take_value();
@@ -158,8 +158,8 @@ NumberArray JsonDocument::read_array(const ArrayRules& rules, ThreadPool* worker
 
 NumberArray JsonDocument::read_array(const JsonMember& member, const ArrayRules& rules,
                                      ThreadPool* workers, std::size_t piece_size) const {
-    auto regular = read_json_rows(text(member), rules, Outermost::list, workers, piece_size,
-                                  source_.text.size() - member.end);
+    auto regular =
+        read_json_rows(text(member), rules, workers, piece_size, source_.text.size() - member.end);
     if (regular) return std::move(*regular);
     return read_json_array(source_, member.begin, rules);
 }

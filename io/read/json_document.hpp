@@ -181,18 +181,10 @@ private:
 /// numbers that violate the rules.
 NumberArray read_json_array(const Source& source, std::size_t begin, const ArrayRules& rules);
 
-/// One array of lines that hold lists of one shape (NDJSON): the lines are its first axis. Errors:
-/// the same, and for text after a list.
-NumberArray read_json_lines(const Source& source, const ArrayRules& rules);
-
-/// Whether the outermost axis is a list, or the lines of a text (NDJSON).
-enum class Outermost { list, lines };
-
 /// The array in `text`, from its first bracket to its last; empty if anything in it is unexpected.
 /// The numbers equal those of read_json_array. `bytes_after` the text are readable: then its last
 /// numbers are read as fast as the others.
 std::optional<NumberArray> read_json_rows(std::string_view text, const ArrayRules& rules,
-                                          Outermost outermost = Outermost::list,
                                           ThreadPool* workers = nullptr,
                                           std::size_t piece_size = default_piece,
                                           std::size_t bytes_after = 0);

@@ -14,19 +14,17 @@ namespace {
 
 class JsonRows {
 public:
-    JsonRows(std::string_view text, const ArrayRules& rules, Outermost outermost,
-             ThreadPool* workers, std::size_t piece_size, std::size_t bytes_after)
+    JsonRows(std::string_view text, const ArrayRules& rules, ThreadPool* workers,
+             std::size_t piece_size, std::size_t bytes_after)
         : begin_(text.data()), end_(text.data() + text.size()), readable_end_(end_ + bytes_after),
-          rules_(rules), lines_(outermost == Outermost::lines), workers_(workers),
-          piece_size_(piece_size) {}
+          rules_(rules), workers_(workers), piece_size_(piece_size) {}
 
     std::optional<NumberArray> read() {
         if (begin_ == end_ || *begin_ != '[' || end_[-1] != ']') return {};
-        const std::size_t lists = count_opening();
-        const std::size_t rank = lists + (lines_ ? 1 : 0);
-        if (lists == 0 || rank < rules_.lowest_rank || rank > rules_.highest_rank) return {};
+        const std::size_t rank = count_opening();
+        if (rank < rules_.lowest_rank || rank > rules_.highest_rank) return {};
         const std::vector<RowPiece> pieces = cut_rows(
-            {begin_, static_cast<std::size_t>(end_ - begin_)}, lines_ ? ",\n" : ",",
+            {begin_, static_cast<std::size_t>(end_ - begin_)}, ",",
             [this](const char* at, const char*) { return next_row(at); }, piece_size_, workers_);
         if (pieces.empty() || !find_shape(rank, pieces.back().before + 1)) return {};
         values_ = Array<double>::from_shape(shape_);
@@ -38,9 +36,7 @@ public:
     }
 
 private:
-    bool is_space(char c) const {
-        return c == ' ' || c == '\t' || c == '\r' || (c == '\n' && !lines_);
-    }
+    static bool is_space(char c) { return c == ' ' || c == '\t' || c == '\r' || c == '\n'; }
 
     /// The text ends with ']', so that this and the reading of elements stop before its end.
     const char* skip_space(const char* at) const {
@@ -55,10 +51,8 @@ private:
     }
 
     const char* next_row(const char* at) const {
-        const char mark = lines_ ? '\n' : ']';
-        at = find(at, mark);
+        at = find(at, ']');
         if (at == nullptr) return end_;
-        if (lines_) return at + 1;
         while (at != end_ && (*at == ']' || is_space(*at))) ++at;
         if (at == end_) return end_;
         return *at == ',' ? at + 1 : nullptr;
@@ -82,7 +76,7 @@ private:
             std::size_t closed = 0;
             for (; after != end_ && (*after == ']' || is_space(*after)); ++after)
                 closed += *after == ']' ? 1 : 0;
-            marks += count_marks(at, close, lines_ ? ",\n" : ",");
+            marks += count_marks(at, close, ",");
             at = after;
             for (; axis > 0 && rank - axis <= closed; --axis) {
                 shape_[axis] = (marks + 1) / block;
@@ -98,14 +92,13 @@ private:
     bool read_piece(const RowPiece& piece) {
         const std::size_t columns = shape_.back();
         const std::size_t rows = values_.size() / columns;
-        const std::size_t lists = shape_.size() - (lines_ ? 1 : 0);
         if (piece.before % columns != 0) return false;
         double* to = values_.data() + piece.before;
         const char* at = piece.begin;
         std::size_t booleans = 0;
         for (std::size_t row = piece.before / columns; at != piece.end; ++row) {
             if (row == rows) return false;
-            const std::size_t opening = std::min(lists, 1 + axes_that_turn(shape_, row, 0));
+            const std::size_t opening = 1 + axes_that_turn(shape_, row, 0);
             for (std::size_t i = 0; i < opening; ++i)
                 if (!take(at, '[')) return false;
             for (std::size_t i = 0; i < columns; ++i) {
@@ -114,11 +107,11 @@ private:
                 if (at == nullptr) return false;
             }
             const std::size_t turning = 1 + axes_that_turn(shape_, row, 1);
-            for (std::size_t i = 0; i < std::min(lists, turning); ++i)
+            for (std::size_t i = 0; i < turning; ++i)
                 if (!take(at, ']')) return false;
             const bool last = row + 1 == rows;
             if (last != (at == end_)) return false;
-            if (!last && !take(at, lines_ && turning >= lists ? '\n' : ',')) return false;
+            if (!last && !take(at, ',')) return false;
         }
         booleans_ += booleans;
         return true;
@@ -165,7 +158,6 @@ private:
     const char* end_;
     const char* readable_end_;
     const ArrayRules& rules_;
-    bool lines_;
     ThreadPool* workers_;
     std::size_t piece_size_;
     std::vector<std::size_t> shape_;
@@ -176,9 +168,9 @@ private:
 }  // namespace
 
 std::optional<NumberArray> read_json_rows(std::string_view text, const ArrayRules& rules,
-                                          Outermost outermost, ThreadPool* workers,
-                                          std::size_t piece_size, std::size_t bytes_after) {
-    return JsonRows(text, rules, outermost, workers, piece_size, bytes_after).read();
+                                          ThreadPool* workers, std::size_t piece_size,
+                                          std::size_t bytes_after) {
+    return JsonRows(text, rules, workers, piece_size, bytes_after).read();
 }
 
 }  // namespace attn::io

@@ -63,12 +63,15 @@ void read_dictionary(std::string_view text, const std::string& location, StoredA
     if (!is_fortran.is_boolean() || !is_python)
         fail("fortran_order is ", one_line(shortened(document.text(*order))),
              "; expected True or False");
-    array.fortran_order = is_fortran.get<bool>();
     constexpr std::size_t max_rank = 32;
     if (!sizes || sizes->size() > max_rank)
         fail("shape is ", one_line(shortened(document.text(*shape))), "; expected at most ",
              max_rank, " sizes");
     array.shape = *sizes;
+    std::uint64_t apart = 1;
+    for (std::size_t size : array.shape)
+        if (is_fortran.get<bool>() && array.shape.size() > 1)
+            array.strides.push_back(std::exchange(apart, apart * size));
 }
 
 constexpr std::string_view npy_suffix = ".npy";

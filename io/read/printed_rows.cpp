@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <utility>
 
 #include "io/read/array_file.hpp"
@@ -13,13 +14,8 @@ namespace {
 
 constexpr std::string_view times_sign = "\u00d7", row_blanks = " \t\r";
 
-std::string_view without_blanks(std::string_view text) {
-    text = after_blanks(text);
-    return text.substr(0, text.find_last_not_of(" \t\r\n") + 1);
-}
-
 std::string_view first_line(std::string_view text) {
-    return without_blanks(text.substr(0, text.find('\n')));
+    return trimmed(text.substr(0, text.find('\n')));
 }
 
 std::string_view last_line(std::string_view text) {
@@ -44,7 +40,7 @@ bool is_of_julia(std::string_view text) {
 class PrintedRows {
 public:
     explicit PrintedRows(const Source& source)
-        : source_(source), text_(without_blanks(source.text)), is_julia_(is_of_julia(text_)) {}
+        : source_(source), text_(trimmed(source.text)), is_julia_(is_of_julia(text_)) {}
 
     std::string as_json() {
         const std::string_view named = is_julia_ ? first_line(text_) : last_line(text_);
@@ -64,7 +60,7 @@ public:
         texts_.resize(*elements);
         columns_ = shape_.size() == 1 ? 1 : shape_[axis_of_columns()];
         begin_block(0, columns_);
-        for (const std::string_view line : lines_of(body)) take_line(without_blanks(line));
+        for (const std::string_view line : lines_of(body)) take_line(trimmed(line));
         if (const auto missing = std::ranges::find(texts_, ""); missing != texts_.end())
             fail(named, "no number for element ",
                  index_text(static_cast<std::size_t>(missing - texts_.begin()), shape_),
@@ -106,7 +102,7 @@ private:
             if (!first || !last || *first == 0 || *first > *last || *last > columns_)
                 fail(line, "found ", excerpt(line, 0), "; expected columns of the ", columns_);
             begin_block(*first - 1, *last);
-            line = without_blanks(rest.substr(digits));
+            line = trimmed(rest.substr(digits));
             if (line.empty()) return;
         }
         const char mark = is_julia_ ? '[' : '(';
@@ -121,8 +117,7 @@ private:
         }
         if (!is_julia_ && line.ends_with('*')) {
             line.remove_prefix(start_of_scale(line));
-            const auto scale =
-                number_of_text<double>(without_blanks(line.substr(0, line.size() - 1)));
+            const auto scale = number_of_text<double>(trimmed(line.substr(0, line.size() - 1)));
             if (!scale || !(*scale > 0))
                 fail(line, "found ", excerpt(line, 0), "; expected a power of ten");
             exponent_ = static_cast<int>(std::lround(std::log10(*scale)));
@@ -172,12 +167,10 @@ private:
         std::vector<std::size_t> index{row_, column};
         if (shape_.size() == 1) index.pop_back();
         index.insert(is_julia_ ? index.end() : index.begin(), fixed_.begin(), fixed_.end());
-        bool is_inside = index.size() == shape_.size();
+        const bool is_inside = std::ranges::equal(index, shape_, std::less<>());
         std::size_t at = 0;
-        for (std::size_t axis = 0; is_inside && axis < index.size(); ++axis) {
-            is_inside = index[axis] < shape_[axis];
+        for (std::size_t axis = 0; is_inside && axis < shape_.size(); ++axis)
             at = at * shape_[axis] + index[axis];
-        }
         if (!is_inside || !texts_[at].empty())
             fail(here, "found ", excerpt(here, 0), "; expected each element of ",
                  shape_text(shape_), " once");
@@ -185,17 +178,12 @@ private:
     }
 
     std::string made() const {
+        std::vector<std::size_t> rows = shape_;  // of one element each
+        rows.push_back(1);
         std::string list;
-        for (std::size_t i = 0; i < texts_.size(); ++i) {
-            std::size_t block = 1, opened = 0, closed = 0;
-            for (std::size_t axis = shape_.size(); axis-- > 0;) {
-                block *= shape_[axis];
-                opened += i % block == 0;
-                closed += (i + 1) % block == 0;
-            }
-            list += (i == 0 ? "" : ",") + std::string(opened, '[') + texts_[i] +
-                    std::string(closed, ']');
-        }
+        for (std::size_t i = 0; i < texts_.size(); ++i)
+            list += (i == 0 ? "" : ",") + std::string(axes_that_turn(rows, i, 0), '[') + texts_[i] +
+                    std::string(axes_that_turn(rows, i, 1), ']');
         return list;
     }
 
@@ -213,7 +201,7 @@ private:
 }  // namespace
 
 bool are_printed_rows(std::string_view text) {
-    text = without_blanks(text);
+    text = trimmed(text);
     return is_of_libtorch(text) || is_of_julia(text);
 }
 

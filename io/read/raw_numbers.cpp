@@ -1,10 +1,10 @@
 #include "io/read/raw_numbers.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <utility>
 
 #include "io/file/path.hpp"
+#include "io/read/hardware.hpp"
 #include "io/read/input_formats.hpp"
 #include "io/text/number_text.hpp"
 #include "io/text/text.hpp"
@@ -30,25 +30,18 @@ bool take_type(std::string_view text, RawNumbers& numbers) {
     if (numbers.has_big_endian) text.remove_suffix(2);
     numbers.type_name = text;
     if (const NumberTypeRow* row = row_of_name(text)) {
-        numbers.type = row->type;
+        numbers.type = {.kind = row->type};
         numbers.type_name = row->name;
-        numbers.size = row->size;
         return true;
     }
     if (!text.starts_with(fixed_name)) return false;
-    text.remove_prefix(fixed_name.size());
-    const std::size_t point = std::min(text.find('.'), text.size());
-    const auto bits = number_of_text<unsigned>(text.substr(0, point));
-    const auto fraction = number_of_text<int>(text.substr(std::min(point + 1, text.size())));
-    // The same as those of --store fixed:BITS,FRACTION.
-    constexpr int bit_limit = 64, fraction_limit = 1022;
-    if (!bits || !fraction || *bits == 0 || *bits > bit_limit || *bits % 8 != 0 ||
-        std::abs(*fraction) > fraction_limit)
-        return false;
-    numbers.type = NumberType::fixed;
-    numbers.size = *bits / 8;
-    numbers.fraction = *fraction;
-    return true;
+    // As --store has it, in whole bytes.
+    std::string fixed(text);
+    const std::size_t point = fixed.find('.');
+    if (point == fixed.npos || fixed.find_first_of(":,") != fixed.npos) return false;
+    fixed[point] = ',';
+    fixed.insert(fixed_name.size(), ":");
+    return parse_stored_type(fixed, numbers.type).empty() && numbers.type.bits % 8 == 0;
 }
 
 /// "2x3"
@@ -60,97 +53,6 @@ bool take_shape(std::string_view text, std::vector<std::size_t>& shape) {
     }
     return !shape.empty() && !text.ends_with('x');
 }
-
-/// Words of fixed point as numbers. Scaling by a power of two is exact.
-StoredArray as_float64(StoredArray array, const RawNumbers& numbers) {
-    const std::size_t count = array.elements(), unused = 64 - 8 * numbers.size;
-    require_memory(static_cast<double>(count) * 2 * sizeof(double), array.location(), "this array");
-    const std::string words = array.bytes->read(0, count * numbers.size);
-    std::string made;
-    for (std::size_t at = 0; at < words.size(); at += numbers.size) {
-        std::string word = words.substr(at, numbers.size);
-        if (array.big_endian) std::ranges::reverse(word);
-        const auto top = static_cast<std::int64_t>(number_at(word, 0, word.size()) << unused);
-        const double number = std::ldexp(static_cast<double>(top >> unused), -numbers.fraction);
-        made.append(reinterpret_cast<const char*>(&number), sizeof number);
-    }
-    array.type = NumberType::float64;
-    array.big_endian = std::endian::native == std::endian::big;
-    array.bytes = Bytes::of(array.bytes->name(), made);
-    return array;
-}
-
-class MemhWords {
-public:
-    MemhWords(const Source& source, const RawNumbers& numbers)
-        : source_(source), text_(source.text), numbers_(numbers) {}
-
-    /// Little-endian, of the numbers' size.
-    std::string bytes() {
-        std::string bytes;
-        while (!is_at_end()) {
-            const std::size_t end = text_.find_first_of(" \t\r\n\f/", at_ + 1);
-            const std::string_view word = text_.substr(at_, end - at_);
-            word[0] == '@' ? check_address(word.substr(1))
-                           : void(bytes += bytes_of_number(value_of(word), numbers_.size));
-            count_ = bytes.size() / numbers_.size;
-            at_ += word.size();
-        }
-        if (count_ != elements_of(numbers_.shape))
-            throw Error(ErrorKind::input, source_.name, count_, " words; expected those of ",
-                        numbers_.text());
-        return bytes;
-    }
-
-private:
-    template <class... Parts>
-    [[noreturn]] void fail(const Parts&... message) const {
-        throw Error(ErrorKind::input, source_.location(at_), "found ", excerpt(text_, at_),
-                    message...);
-    }
-
-    /// After blanks and comments.
-    bool is_at_end() {
-        for (;;) {
-            at_ = std::min(text_.find_first_not_of(" \t\r\n\f", at_), text_.size());
-            const bool is_line = text_.substr(at_).starts_with("//");
-            if (!is_line && !text_.substr(at_).starts_with("/*")) return at_ == text_.size();
-            const std::size_t end = text_.find(is_line ? "\n" : "*/", at_ + 2);
-            if (end == text_.npos && !is_line) fail("; expected the end of this comment");
-            at_ = end == text_.npos ? text_.size() : end + (is_line ? 1 : 2);
-        }
-    }
-
-    /// The first one may be any.
-    void check_address(std::string_view digits) {
-        const auto address = number_of_text<std::uint64_t>(digits, 16);
-        if (address && count_ == 0 && !has_address_) first_ = *address;
-        has_address_ = true;
-        if (address == first_ + count_) return;
-        std::array<char, 16> expected;
-        const auto end = std::to_chars(expected.begin(), expected.end(), first_ + count_, 16).ptr;
-        fail("; expected @", std::string(expected.begin(), end), " after ", count_,
-             " words, without a gap and without words of one address");
-    }
-
-    std::uint64_t value_of(std::string_view word) const {
-        std::string digits(word.substr(word.starts_with("0x") || word.starts_with("0X") ? 2 : 0));
-        std::erase(digits, '_');
-        const std::size_t width = 8 * numbers_.size;
-        const auto value = number_of_text<std::uint64_t>(digits, 16);
-        if (value && (width == 64 || *value >> width == 0)) return *value;
-        const bool is_undefined = !value && digits.find_first_of("xXzZ?") != digits.npos;
-        fail(" as element ", index_text(count_, numbers_.shape), is_undefined ? ", undefined" : "",
-             "; expected a word of ", width, " bits in hexadecimal digits");
-    }
-
-    const Source& source_;
-    std::string_view text_;
-    const RawNumbers& numbers_;
-    std::size_t at_ = 0, count_ = 0;
-    std::uint64_t first_ = 0;  ///< address
-    bool has_address_ = false;
-};
 
 }  // namespace
 
@@ -194,7 +96,7 @@ void check_raw_path(const std::string& path) {
 
 StoredArray raw_array(const std::shared_ptr<const Bytes>& bytes, const RawNumbers& numbers) {
     const std::uint64_t given = bytes->size();
-    const auto wanted = elements_of(numbers.shape, numbers.size);
+    const auto wanted = elements_of(numbers.shape, numbers.size());
     const std::string start = bytes->read(0, std::min<std::uint64_t>(given, 64));
     if (const InputFormat* format = given == wanted ? nullptr : format_of_start(start))
         throw Error(ErrorKind::input, bytes->name(), "is a file of ", format->name,
@@ -211,19 +113,13 @@ StoredArray raw_array(const std::shared_ptr<const Bytes>& bytes, const RawNumber
     }
     StoredArray array;
     array.shape = numbers.shape;
-    array.type = numbers.type;
+    array.type = numbers.type.kind;
     array.type_name = numbers.type_name;
     array.big_endian = numbers.has_big_endian;
     array.bytes = bytes;
     array.size = given;
-    return numbers.type == NumberType::fixed ? as_float64(array, numbers) : array;
-}
-
-StoredArray raw_array(const Source& words, const RawNumbers& numbers) {
-    if (numbers.has_big_endian)
-        throw Error(ErrorKind::usage, words.name, "is text, whose words have no order of bytes; ",
-                    "expected ", numbers.type_name, " without be");
-    return raw_array(Bytes::of(words.name, MemhWords(words, numbers).bytes()), numbers);
+    return array.type == NumberType::fixed ? as_numbers(array, numbers.type, numbers.size())
+                                           : array;
 }
 
 StoredArray raw_array(const StoredArray& array, const RawNumbers& numbers) {

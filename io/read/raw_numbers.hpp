@@ -13,12 +13,13 @@ namespace attn::io {
 
 /// "float32:2x3", "bfloat16be:6x64", "fixed16.12:8".
 struct RawNumbers {
-    NumberType type = NumberType::float32;
+    StoredType type;
     std::string type_name;        ///< with the bits of fixed point, without the byte order
-    std::size_t size = 0;         ///< bytes of a number
-    int fraction = 0;             ///< of fixed point: bits after the point
     bool has_big_endian = false;  ///< the type ends with "be"
     std::vector<std::size_t> shape;
+
+    /// Bytes of a number.
+    std::size_t size() const { return static_cast<std::size_t>(type.width()) / 8; }
 
     /// "(2, 3) of float32"
     std::string text() const;

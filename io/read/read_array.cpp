@@ -38,25 +38,17 @@ void require_readable_type(const StoredArray& array) {
             array.type_name == "|O" ? ", pickled Python objects" : "", "; expected ", readable);
 }
 
+/// Whether all elements are read before the first one is: they are apart, and cannot be addressed.
+bool must_be_in_memory(const StoredArray& array) {
+    return !array.strides.empty() && (array.zip != nullptr || array.bytes->mapped() == nullptr);
+}
+
 void check_memory(const StoredArray& array, const ArrayRules& rules, std::size_t element_size) {
-    const std::size_t rank = array.shape.size();
-    const double copies = array.fortran_order && rank > 1 ? 2 : 1;
+    const double copies = must_be_in_memory(array) ? 3 : 1;
     require_memory(rules.memory_before + copies * static_cast<double>(element_size) *
                                              static_cast<double>(array.elements()),
                    array.location(),
                    rules.memory_before == 0 ? "this array" : "all up to this array");
-}
-
-/// The row-major index of the element stored at `at`.
-std::size_t row_major_index(std::size_t at, const StoredArray& array) {
-    if (!array.fortran_order) return at;
-    std::size_t index = 0, block = array.elements();
-    for (std::size_t extent : array.shape) {
-        block /= extent;
-        index += at % extent * block;
-        at /= extent;
-    }
-    return index;
 }
 
 /// Applies the rules for text, and reports the first invalid number in row-major order. Pieces may
@@ -68,13 +60,13 @@ public:
           narrows_(rules.dtype == NumberType::float32 && array.type == NumberType::float64),
           takes_all_(holds_whole_numbers(array) || (rules.nonfinite && !narrows_)) {}
 
-    /// Elements from `first` on, as they are stored.
+    /// Elements from `first` on.
     template <class T>
     void look(std::size_t first, std::span<const T> piece) {
         if (takes_all_ || (narrows_ ? all_finite<float>(piece) : all_finite<T>(piece))) return;
         for (std::size_t i = 0; i < piece.size(); ++i) {
             if (is_taken(piece[i])) continue;
-            const Fault fault{row_major_index(first + i, array_), static_cast<double>(piece[i])};
+            const Fault fault{first + i, static_cast<double>(piece[i])};
             const std::lock_guard lock(finding_);
             if (!fault_ || fault.index < fault_->index) fault_ = fault;
         }
@@ -138,6 +130,19 @@ std::unique_ptr<ZipStream> unzip_from(const StoredArray& array, std::size_t firs
     return stream;
 }
 
+StoredArray in_memory(const StoredArray& array) {
+    std::string bytes(static_cast<std::size_t>(array.size), '\0');
+    if (const auto stream = unzip_from(array, 0))
+        stream->read(bytes.size(), bytes.data());
+    else
+        array.bytes->read(array.offset, bytes.size(), bytes.data());
+    StoredArray made = array;
+    made.zip = nullptr;
+    made.offset = 0;
+    made.bytes = Bytes::of(array.bytes->name(), bytes);
+    return made;
+}
+
 /// Elements [first, first + count) of an array with strides, in row-major order, as they are
 /// stored.
 void gather(const StoredArray& array, std::size_t first, std::size_t count, char* to) {
@@ -150,11 +155,7 @@ void gather(const StoredArray& array, std::size_t first, std::size_t count, char
         at += index[axis] * array.strides[axis];
     }
     for (; count != 0; --count, to += size) {
-        const std::uint64_t from = array.offset + at * size;
-        if (file == nullptr)
-            array.bytes->read(from, size, to);
-        else
-            std::memcpy(to, file + from, size);
+        std::memcpy(to, file + array.offset + at * size, size);
         for (std::size_t axis = rank; axis-- > 0;) {
             at += array.strides[axis];
             if (++index[axis] < array.shape[axis]) break;
@@ -213,25 +214,7 @@ private:
     std::vector<float> values_;
 };
 
-/// Converts column-major order, with the first index running fastest, to row-major order.
-template <class T>
-Array<T> in_row_major(const Array<T>& columns) {
-    const std::vector<std::size_t>& shape = columns.shape();
-    Array<T> rows = Array<T>::from_shape(shape);
-    const std::size_t last = shape.size() - 1,
-                      step = rows.size() / std::max<std::size_t>(1, shape[last]);
-    std::vector<std::size_t> index(last);
-    T* to = rows.data();
-    while (to != rows.end()) {
-        std::size_t from = 0;
-        for (std::size_t axis = last; axis-- > 0;) from = from * shape[axis] + index[axis];
-        for (std::size_t i = 0; i < shape[last]; ++i) *to++ = columns.data()[from + i * step];
-        for (std::size_t axis = last; axis-- > 0 && ++index[axis] == shape[axis];) index[axis] = 0;
-    }
-    return rows;
-}
-
-/// All elements in stored order, piece by piece on the workers. They are read as Read, so that the
+/// All elements, piece by piece on the workers. They are read as Read, so that the
 /// check applies to the stored values, and then rounded to T.
 template <class Read, class T>
 void read_into(const StoredArray& array, bool rounding_errors, Array<T>& values, NumberCheck& check,
@@ -276,6 +259,7 @@ template <class T>
 void read_elements(const StoredArray& array, std::size_t first, std::size_t count,
                    FunctionRef<void(std::size_t, std::span<const T>)> take) {
     require_readable_type(array);
+    if (must_be_in_memory(array)) return read_elements<T>(in_memory(array), first, count, take);
     const std::size_t at_once = piece_bytes / row_of(*array.type).size;
     ElementReader<T> reader(array, first);
     std::vector<T> numbers(std::min(count, at_once));
@@ -291,12 +275,12 @@ template <class T>
 Array<T> read_array(const StoredArray& array, const ArrayRules& rules, ThreadPool* workers) {
     check_array(array, rules);
     check_memory(array, rules, sizeof(T));
+    if (must_be_in_memory(array)) return read_array<T>(in_memory(array), rules, workers);
     Array<T> values = Array<T>::from_shape(array.shape);
     NumberCheck check(array, rules);
     const bool narrows = array.type == NumberType::float64 && sizeof(T) < sizeof(double);
     narrows ? read_into<double>(array, rules.rounding_errors, values, check, workers)
             : read_into<T>(array, rules.rounding_errors, values, check, workers);
-    if (array.fortran_order && array.shape.size() > 1) values = in_row_major(values);
     check.end();
     return values;
 }
@@ -346,6 +330,7 @@ RealArray read_reals(const StoredArray& array, const ArrayRules& rules, ThreadPo
 template <class T>
 void read_elements(const StoredArray& array, std::size_t first, std::size_t count, T* to) {
     require_readable_type(array);
+    if (must_be_in_memory(array)) return read_elements(in_memory(array), first, count, to);
     const bool is_direct =
         array.zip == nullptr && array.dequantiser == nullptr && array.strides.empty();
     const char* const file = is_direct ? array.bytes->mapped() : nullptr;
@@ -358,7 +343,7 @@ template <class T>
 const T* elements_in_file(const StoredArray& array) {
     const bool is_plain = array.type && is_stored_as<T>(*array.type, array.big_endian) &&
                           array.zip == nullptr && array.dequantiser == nullptr &&
-                          array.strides.empty() && !(array.fortran_order && array.shape.size() > 1);
+                          array.strides.empty();
     const char* const file = is_plain ? array.bytes->mapped() : nullptr;
     if (file == nullptr) return nullptr;
     const char* const first = file + array.offset;

@@ -77,6 +77,12 @@ inline std::string_view after_blanks(std::string_view text) {
     return text.substr(std::min(text.find_first_not_of(" \t\r\n"), text.size()));
 }
 
+/// The same, up to the last such character.
+inline std::string_view trimmed(std::string_view text) {
+    text = after_blanks(text);
+    return text.substr(0, text.find_last_not_of(" \t\r\n") + 1);
+}
+
 /// Each line without its line feed.
 inline std::vector<std::string_view> lines_of(std::string_view text) {
     return split_text(text, '\n');

@@ -1,58 +1,39 @@
 #include "io/text/utf8.hpp"
 
+#include <utf8proc.h>
+
 #include <array>
 
 namespace attn::io {
 
+namespace {
+
+/// The character at the start of a text, and the number of its bytes: not above 0 if these are not
+/// UTF-8.
+utf8proc_ssize_t first_of(std::string_view text, utf8proc_int32_t& code) {
+    return utf8proc_iterate(reinterpret_cast<const utf8proc_uint8_t*>(text.data()),
+                            static_cast<utf8proc_ssize_t>(text.size()), &code);
+}
+
+}  // namespace
+
 std::size_t character_size(std::string_view text) {
-    const auto byte = [&](std::size_t i) {
-        return i < text.size() ? static_cast<unsigned char>(text[i]) : 0u;
-    };
-    const auto follows = [&](std::size_t i, unsigned low, unsigned high) {
-        return byte(i) >= low && byte(i) <= high;
-    };
-    const unsigned first = byte(0);
-    if (first < 0x80) return 1;
-    if (first >= 0xc2 && first <= 0xdf) return follows(1, 0x80, 0xbf) ? 2 : 0;
-    if (first >= 0xe0 && first <= 0xef) {
-        const bool second = follows(1, first == 0xe0 ? 0xa0 : 0x80, first == 0xed ? 0x9f : 0xbf);
-        return second && follows(2, 0x80, 0xbf) ? 3 : 0;
-    }
-    if (first >= 0xf0 && first <= 0xf4) {
-        const bool second = follows(1, first == 0xf0 ? 0x90 : 0x80, first == 0xf4 ? 0x8f : 0xbf);
-        return second && follows(2, 0x80, 0xbf) && follows(3, 0x80, 0xbf) ? 4 : 0;
-    }
-    return 0;
+    if (text.empty() || static_cast<unsigned char>(text[0]) < 0x80) return 1;
+    utf8proc_int32_t code = 0;
+    return static_cast<std::size_t>(std::max<utf8proc_ssize_t>(first_of(text, code), 0));
 }
 
 char32_t take_character(std::string_view& text) {
-    const std::size_t size = character_size(text);
-    if (size == 0) {
-        text.remove_prefix(1);
-        return replacement;
-    }
-    const auto first = static_cast<unsigned char>(text.front());
-    char32_t code = size == 1 ? first : first & (0x7fu >> size);
-    for (std::size_t i = 1; i < size; ++i)
-        code = code << 6 | (static_cast<unsigned char>(text[i]) & 0x3fu);
-    text.remove_prefix(size);
-    return code;
+    utf8proc_int32_t code = 0;
+    const utf8proc_ssize_t size = first_of(text, code);
+    text.remove_prefix(size > 0 ? static_cast<std::size_t>(size) : 1);
+    return size > 0 ? static_cast<char32_t>(code) : replacement;
 }
 
 void append_utf8(std::string& text, char32_t code) {
-    const auto append = [&](char32_t byte) { text += static_cast<char>(byte); };
-    if (code < 0x80) return append(code);
-    if (code < 0x800) {
-        append(0xc0 | code >> 6);
-    } else if (code < 0x10000) {
-        append(0xe0 | code >> 12);
-        append(0x80 | (code >> 6 & 0x3f));
-    } else {
-        append(0xf0 | code >> 18);
-        append(0x80 | (code >> 12 & 0x3f));
-        append(0x80 | (code >> 6 & 0x3f));
-    }
-    append(0x80 | (code & 0x3f));
+    utf8proc_uint8_t bytes[4];
+    const utf8proc_ssize_t size = utf8proc_encode_char(static_cast<utf8proc_int32_t>(code), bytes);
+    text.append(bytes, bytes + size);
 }
 
 namespace {

@@ -18,27 +18,15 @@ public:
     const std::vector<std::size_t>& shape() const override { return array_.shape; }
     std::string location() const override { return array_.location(); }
     void read(std::size_t first, std::size_t count, float* out) const override {
-        read_rows(first, count, out);
+        read_elements(array_, first, count, out);
     }
     void read(std::size_t first, std::size_t count, double* out) const override {
-        read_rows(first, count, out);
+        read_elements(array_, first, count, out);
     }
     const float* in_place(float) const override { return elements_in_file<float>(array_); }
     const double* in_place(double) const override { return elements_in_file<double>(array_); }
 
 private:
-    /// Fortran order is rare in model files and is transposed in memory.
-    template <class T>
-    void read_rows(std::size_t first, std::size_t count, T* out) const {
-        if (!array_.fortran_order || array_.shape.size() < 2)
-            return read_elements(array_, first, count, out);
-        ArrayRules rules;
-        rules.dtype = NumberType::float64;
-        rules.nonfinite = true;
-        const Array<T> all = read_array<T>(array_, rules);
-        std::copy_n(all.data() + first, count, out);
-    }
-
     std::shared_ptr<const ArrayFile> file_;
     const StoredArray& array_;
 };

@@ -3,8 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <exception>
-#include <thread>
+#include <future>
 #include <type_traits>
 
 #include "core/base/error.hpp"
@@ -35,48 +34,15 @@ std::string_view bytes_of(const Array<T>& values) {
     return {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(T)};
 }
 
-/// Work for another thread, or for the caller if there is none.
-class BackgroundWork {
-public:
-    explicit BackgroundWork(FunctionRef<void()> work)
-        : work_(work), thread_(start_threads(1, [this](std::size_t) { run(); })) {}
-    BackgroundWork(const BackgroundWork&) = delete;
-    BackgroundWork& operator=(const BackgroundWork&) = delete;
-    ~BackgroundWork() { join(); }
-
-    /// Errors: those of the work.
-    void wait() {
-        if (thread_.empty()) run();
-        join();
-        if (failure_) std::rethrow_exception(failure_);
-    }
-
-private:
-    void run() {
-        try {
-            work_();
-        } catch (...) {
-            failure_ = std::current_exception();
-        }
-    }
-
-    void join() {
-        for (std::thread& thread : thread_) thread.join();
-        thread_.clear();
-    }
-
-    FunctionRef<void()> work_;
-    std::exception_ptr failure_;
-    std::vector<std::thread> thread_;  // last: it uses all of the above
-};
-
+/// On another thread, or on this one if there is none.
 template <class T>
 void write_in_background(const RowStream<T>& stream, FunctionRef<void(std::string_view)> take) {
     for (Array<T> made = stream.next(); made.size() != 0;) {
-        const auto write = [&] { take(bytes_of(made)); };
-        BackgroundWork writing(write);
+        [[maybe_unused]] const SmallStacks stacks;
+        std::future<void> writing =
+            std::async(std::launch::async | std::launch::deferred, [&] { take(bytes_of(made)); });
         Array<T> next = stream.next();
-        writing.wait();
+        writing.get();
         made = std::move(next);
     }
 }
@@ -98,23 +64,8 @@ void write_stored(const Array<T>& values, const StoredType& type,
     }
 }
 
-WordType word_type(const NamedArray& array, const std::optional<StoredArrays>& stored) {
-    if (stored && is_real(array)) {
-        const StoredType& type = stored->type;
-        return {type.width(), false, !type.is_integer(), type};
-    }
-    const NumberType type = describe(array, {}).element;
-    return {8 * static_cast<int>(row_of(type).size), is_float(type), false, {}};
-}
-
-std::string meaning_of(const WordType& words) {
-    const std::string width = std::to_string(words.width);
-    if (!words.stored) return (words.is_float ? "float" : "int") + width;
-    const StoredType& type = *words.stored;
-    if (words.is_bits) return "bits of " + io::text_of(type);
-    if (type.kind == NumberType::int8) return "int8, number = word * " + number_text(type.scale);
-    return "two's complement of " + width + " bits, number = word * 2^" +
-           std::to_string(-type.fraction) + modes_text(type, ", ");
+StoredType word_type(const NamedArray& array, const std::optional<StoredArrays>& stored) {
+    return stored && is_real(array) ? stored->type : StoredType{.kind = type_of(array, {})};
 }
 
 template <class T>
@@ -153,8 +104,8 @@ void write_bytes(const NamedArray& array, const std::optional<StoredArrays>& sto
     for_each_piece(array, [&](const auto& values) { take(bytes_of(values)); });
 }
 
-std::vector<WordType> word_types(const Report& report) {
-    std::vector<WordType> types;
+std::vector<StoredType> word_types(const Report& report) {
+    std::vector<StoredType> types;
     for (const NamedArray& array : report.arrays) types.push_back(word_type(array, report.stored));
     return types;
 }
@@ -200,8 +151,8 @@ std::string saturation_text(const StoredArrays& arrays, std::size_t index) {
     if (!type.is_integer())
         return concat(text, "beyond ", row_of(type.kind).largest_text, " are infinite");
     return concat(text, type.wraps ? "wrapped around beyond " : "saturated at ",
-                  quantised(-HUGE_VAL, type.width()).integer, " or ",
-                  quantised(HUGE_VAL, type.width()).integer);
+                  quantised(-HUGE_VAL, type.width()).word, " or ",
+                  quantised(HUGE_VAL, type.width()).word);
 }
 
 bool is_real(const NamedArray& array) {

@@ -41,16 +41,8 @@ std::string saturation_text(const StoredArrays& arrays, std::size_t index);
 /// Whether the array's numbers are real.
 bool is_real(const NamedArray& array);
 
-/// The words of one array.
-struct WordType {
-    int width = 0;                     ///< in bits
-    bool is_float = false;             ///< float32 or float64, else integers or the bits of floats
-    bool is_bits = false;              ///< of float16 or bfloat16
-    std::optional<StoredType> stored;  ///< empty: the array's own type
-};
-
-/// Those of each array of the report.
-std::vector<WordType> word_types(const Report& report);
+/// The type of the words of each array of the report.
+std::vector<StoredType> word_types(const Report& report);
 
 /// The axes of the report's array `index`, its type, what its words mean and how many numbers are
 /// saturated: " (q_len, d_out): int8, number = word * 0.05; 3 of 12 numbers saturated at ...".

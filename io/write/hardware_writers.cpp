@@ -64,36 +64,33 @@ char* write_integer(char* at, std::int64_t number) {
     return write_text(at, "(-9223372036854775807 - 1)");
 }
 
-/// The word of a real number.
-std::int64_t word_of(double number, const WordType& words) {
-    if (words.stored) return attn::stored(number, *words.stored).word;
-    if (words.width == 32) return std::bit_cast<std::int32_t>(static_cast<float>(number));
-    return std::bit_cast<std::int64_t>(number);
+/// Whether constants of C are real numbers, and not words.
+bool is_real_constant(const StoredType& type) {
+    return type.is_plain() && !type.is_integer();
 }
 
-std::string_view c_type(const WordType& words) {
-    if (words.is_float) return words.width == 32 ? "float" : "double";
-    if (words.is_bits) return "uint16_t";
-    return words.width <= 8    ? "int8_t"
-           : words.width <= 16 ? "int16_t"
-           : words.width <= 32 ? "int32_t"
-                               : "int64_t";
+std::string c_type(const StoredType& type) {
+    if (is_real_constant(type)) return type.kind == NumberType::float32 ? "float" : "double";
+    if (!type.is_integer()) return "uint16_t";
+    return std::string(row_of(type.element()).name) + "_t";
 }
 
-RowFormat row_format(const WordType& words) {
+RowFormat row_format(const StoredType& type) {
     RowFormat format;
     format.separator = ", ";
     format.integer = write_integer;
-    if (words.is_float && words.width == 32)
+    if (type.kind == NumberType::float32)
         format.real = [](char* at, double x) { return write_constant(at, static_cast<float>(x)); };
-    else if (words.is_float)
+    else if (type.kind == NumberType::float64)
         format.real = write_constant<double>;
-    else if (words.is_bits)
-        format.real = [words](char* at, double x) {
-            return write_hex(write_text(at, "0x"), word_of(x, words), words.width);
+    else if (!type.is_integer())
+        format.real = [type](char* at, double x) {
+            return write_hex(write_text(at, "0x"), stored(x, type).word, type.width());
         };
-    else if (words.stored)
-        format.real = [words](char* at, double x) { return write_integer(at, word_of(x, words)); };
+    else
+        format.real = [type](char* at, double x) {
+            return write_integer(at, stored(x, type).word);
+        };
     // Braces of all axes but the first, which are those of the array, and the last, whose numbers
     // are in one line.
     format.open = [](TextBuffer& text, const auto& shape, std::size_t row) {
@@ -113,7 +110,7 @@ void define(Output& out, const std::string& name, const std::string& value) {
     out << "#define " << name << " " << value << "\n";
 }
 
-void write_macros(Output& out, const std::string& name, const WordType& words,
+void write_macros(Output& out, const std::string& name, const StoredType& type,
                   const std::vector<std::size_t>& shape) {
     std::size_t size = 1;
     for (std::size_t axis = 0; axis < shape.size(); ++axis) {
@@ -121,35 +118,34 @@ void write_macros(Output& out, const std::string& name, const WordType& words,
         size *= shape[axis];
     }
     define(out, name + "_SIZE", std::to_string(size));
-    if (!words.stored || words.is_bits) return;
-    if (words.stored->kind == NumberType::int8) {
-        define(out, name + "_SCALE", value_text(words.stored->scale));
+    if (type.is_plain() || !type.is_integer()) return;
+    if (type.kind == NumberType::int8) {
+        define(out, name + "_SCALE", value_text(type.scale));
     } else {
-        define(out, name + "_BITS", std::to_string(words.width));
-        const int fraction = words.stored->fraction;
-        const std::string text = std::to_string(fraction);
-        define(out, name + "_FRACTION", fraction < 0 ? "(" + text + ")" : text);
+        define(out, name + "_BITS", std::to_string(type.bits));
+        const std::string text = std::to_string(type.fraction);
+        define(out, name + "_FRACTION", type.fraction < 0 ? "(" + text + ")" : text);
     }
 }
 
-void check_widths(const Report& report, const std::vector<WordType>& types) {
+void check_widths(const Report& report, const std::vector<StoredType>& types) {
     for (std::size_t i = 1; i < types.size(); ++i)
-        if (types[i].width != types[0].width)
+        if (types[i].width() != types[0].width())
             throw SettingError(ErrorKind::usage, "emit", report.arrays[0].name, " has words of ",
-                               types[0].width, " bits and ", report.arrays[i].name, " of ",
-                               types[i].width, "; expected arrays of one width");
+                               types[0].width(), " bits and ", report.arrays[i].name, " of ",
+                               types[i].width(), "; expected arrays of one width");
 }
 
-RowFormat row_format_of_words(const WordType& words) {
+RowFormat row_format_of_words(const StoredType& type) {
     RowFormat format;
     format.separator = "\n";
     format.open = [](TextBuffer&, const auto&, std::size_t) {};
     format.close = [](TextBuffer& text, const auto&, std::size_t) { text += '\n'; };
-    format.integer = [width = words.width](char* at, std::int64_t word) {
+    format.integer = [width = type.width()](char* at, std::int64_t word) {
         return write_hex(at, word, width);
     };
-    format.real = [words](char* at, double number) {
-        return write_hex(at, word_of(number, words), words.width);
+    format.real = [type](char* at, double number) {
+        return write_hex(at, stored(number, type).word, type.width());
     };
     return format;
 }
@@ -171,9 +167,10 @@ void write_c(Output& out, const Report& report, const NumberStyle&) {
     const std::string guard = "ATTN_" + in_capitals(c_name(file));
     out << "/* " << in_comment(report.command) << " */\n";
     out << "#ifndef " << guard << "\n#define " << guard << "\n\n";
-    const std::vector<WordType> types = word_types(report);
+    const std::vector<StoredType> types = word_types(report);
     bool has_floats = false, has_integers = false;
-    for (const WordType& words : types) (words.is_float ? has_floats : has_integers) = true;
+    for (const StoredType& type : types)
+        (is_real_constant(type) ? has_floats : has_integers) = true;
     if (has_floats) out << "#include <math.h> /* NAN, INFINITY */\n";
     if (has_integers) out << "#include <stdint.h>\n";
     for (std::size_t i = 0; i < types.size(); ++i) {
@@ -192,7 +189,7 @@ void write_c(Output& out, const Report& report, const NumberStyle&) {
 }
 
 void write_memh(Output& out, const Report& report, const NumberStyle&) {
-    const std::vector<WordType> types = word_types(report);
+    const std::vector<StoredType> types = word_types(report);
     check_widths(report, types);
     out << "// " << one_line(report.command) << "\n";
     std::uint64_t address = 0;
@@ -205,7 +202,7 @@ void write_memh(Output& out, const Report& report, const NumberStyle&) {
             name += "[" + std::to_string(length) + "]";
         }
         out << "// " << one_line(name + about(report, i)) << "; " << std::to_string(size)
-            << " words of " << std::to_string(types[i].width) << " bits\n";
+            << " words of " << std::to_string(types[i].width()) << " bits\n";
         if (types.size() > 1) out << "@" << address_text(address) << "\n";
         write_rows(out, array, row_format_of_words(types[i]), report.workers);
         address += size;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/base/layout.hpp"
 #include "io/text/number_text.hpp"
 #include "io/write/output_formats.hpp"
 
@@ -90,12 +91,6 @@ private:
         return summarize_ && shape_[dimension] > 2 * edge_items;
     }
 
-    std::size_t stride(std::size_t dimension) const {
-        std::size_t product = 1;
-        for (std::size_t i = dimension + 1; i < shape_.size(); ++i) product *= shape_[i];
-        return product;
-    }
-
     std::vector<double> shown_values() const {
         std::vector<double> shown;
         collect(0, 0, shown);
@@ -104,7 +99,7 @@ private:
 
     void collect(std::size_t dimension, std::size_t offset, std::vector<double>& shown) const {
         for (std::size_t i : shown_indices(dimension)) {
-            const std::size_t at = offset + i * stride(dimension);
+            const std::size_t at = offset + i * AxisRuns(shape_, dimension).inner;
             if (dimension + 1 == shape_.size())
                 shown.push_back(data_[at]);
             else
@@ -118,7 +113,7 @@ private:
         for (std::size_t i : shown_indices(dimension)) {
             if (parts.size() == edge_items && has_gap(dimension))
                 parts.emplace_back(innermost ? " ..." : "...");
-            const std::size_t at = offset + i * stride(dimension);
+            const std::size_t at = offset + i * AxisRuns(shape_, dimension).inner;
             parts.push_back(innermost ? formatter_.padded(data_[at])
                                       : print_level(dimension + 1, at, indent + 1));
         }

@@ -1,7 +1,6 @@
 // Rounding to types of few bits: every value and every tie of the 16-bit types, and integers
 // against exact arithmetic.
-#include "core/base/low_precision.hpp"
-#include "core/base/number_type.hpp"
+#include "core/base/stored_type.hpp"
 #include "tests/support/support.hpp"
 
 namespace low_precision_test {
@@ -42,6 +41,14 @@ Parts parts(double x) {
     int exponent = 0;
     const double significand = std::frexp(x, &exponent);
     return {static_cast<Exact>(std::ldexp(significand, 53)), exponent - 53};
+}
+
+StoredWord as_int8(double x, double scale) {
+    return stored(x, {.kind = NumberType::int8, .scale = scale});
+}
+
+StoredWord as_fixed(double x, int bits, int fraction) {
+    return stored(x, {.kind = NumberType::fixed, .bits = bits, .fraction = fraction});
 }
 
 TEST_CASE("low precision: every value, tie and neighbour of a tie of the 16-bit types") {
@@ -90,24 +97,24 @@ TEST_CASE("low precision: int8 is the exact quotient, rounded once") {
         for (auto steps = random() % 3; steps > 0; --steps)
             x = std::nextafter(x, random() % 2 == 0 ? infinity : -infinity);
         if (x == 0) continue;
-        const Quantised made = int8_of_double(x, scale);
+        const StoredWord made = as_int8(x, scale);
         // Twice the number and the scale in units of the same power of two.
         Parts a = parts(x), b = parts(scale);
         if (a.exponent < b.exponent - 60) a = {0, b.exponent};
         const int least = std::min(a.exponent, b.exponent);
         const Exact twice = 2 * a.significand * (Exact{1} << (a.exponent - least));
         const Exact unit = b.significand * (Exact{1} << (b.exponent - least));
-        const Exact apart = twice - 2 * made.integer * unit, size = apart < 0 ? -apart : apart;
-        const bool is_nearest = size < unit || (size == unit && made.integer % 2 == 0);
-        const bool is_beyond = (made.integer == 127 && (apart > unit || apart == unit)) ||
-                               (made.integer == -128 && apart < -unit);
+        const Exact apart = twice - 2 * made.word * unit, size = apart < 0 ? -apart : apart;
+        const bool is_nearest = size < unit || (size == unit && made.word % 2 == 0);
+        const bool is_beyond = (made.word == 127 && (apart > unit || apart == unit)) ||
+                               (made.word == -128 && apart < -unit);
         wrong += made.saturated ? !is_beyond : !is_nearest;
     }
     CHECK(wrong == 0);
-    CHECK(int8_of_double(infinity, 0.5).integer == 127);
-    CHECK(int8_of_double(-infinity, 0.5).integer == -128);
-    CHECK(int8_of_double(std::numeric_limits<double>::max(), 1e-300).saturated);
-    CHECK(int8_of_double(std::numeric_limits<double>::denorm_min(), 1e300).integer == 0);
+    CHECK(as_int8(infinity, 0.5).word == 127);
+    CHECK(as_int8(-infinity, 0.5).word == -128);
+    CHECK(as_int8(std::numeric_limits<double>::max(), 1e-300).saturated);
+    CHECK(as_int8(std::numeric_limits<double>::denorm_min(), 1e300).word == 0);
 }
 
 TEST_CASE("low precision: fixed point of every width is exact arithmetic, rounded once") {
@@ -137,8 +144,8 @@ TEST_CASE("low precision: fixed point of every width is exact arithmetic, rounde
         }
         const Exact limit = Exact{1} << (bits - 1);
         const Exact expected = std::clamp<Exact>(rounded, -limit, limit - 1);
-        const Quantised made = fixed_of_double(x, bits, fraction);
-        wrong += made.integer == expected && made.saturated == (expected != rounded) ? 0 : 1;
+        const StoredWord made = as_fixed(x, bits, fraction);
+        wrong += made.word == expected && made.saturated == (expected != rounded) ? 0 : 1;
     }
     CHECK(wrong == 0);
     // Towards minus infinity, to nearest with ties up, and without the upper bits: all of few bits.
@@ -156,9 +163,9 @@ TEST_CASE("low precision: fixed point of every width is exact arithmetic, rounde
             }
     CHECK(fixed_whole(-0x1p-1074, -1022, FixedRounding::down) == -1);
     CHECK(wrapped_fixed(0x1p1023 + 0x1p1000, 64, -1000, FixedRounding::down) == (1 << 23) + 1);
-    CHECK(fixed_of_double(infinity, 64, 1022).integer == std::numeric_limits<std::int64_t>::max());
-    CHECK(fixed_of_double(-infinity, 1, -1022).integer == -1);
-    CHECK(fixed_of_double(std::numeric_limits<double>::max(), 16, 1022).saturated);
+    CHECK(as_fixed(infinity, 64, 1022).word == std::numeric_limits<std::int64_t>::max());
+    CHECK(as_fixed(-infinity, 1, -1022).word == -1);
+    CHECK(as_fixed(std::numeric_limits<double>::max(), 16, 1022).saturated);
 }
 
 template <class T>

@@ -243,16 +243,6 @@ void read_json(std::string_view bytes) {
 void read_ndjson(std::string_view bytes) {
     const Question question(bytes);
     const Read read = read_both(bytes, question, "ndjson");
-    error_of([&] {
-        const io::Source source = test::make_source("text", bytes);
-        if (io::input_file_of_line(source).document->is_array())
-            require_pieces(
-                question,
-                [&](ThreadPool* workers, std::size_t piece) {
-                    return io::read_ndjson_array(source, question.rules, workers, piece);
-                },
-                [&] { return io::read_json_lines(source, question.rules); });
-    });
     if (!read.error.empty()) return;
     std::vector<double> all;
     for (std::size_t at = 0; at < bytes.size();) {

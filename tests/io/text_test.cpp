@@ -290,7 +290,8 @@ TEST_CASE("csv: a comment gives the shape of the array") {
 TEST_CASE("ndjson: lines are the first axis") {
     const auto read = [](const std::string& text, const ArrayRules& rules = rules_of(1, 4, true)) {
         const io::Source source = test::make_source("f.ndjson", text);
-        return read_ndjson_array(source, rules);
+        std::string key;
+        return document_of_lines(source, key)->read_array(rules);
     };
     CHECK(read("[1,2]\n[3,4]").shape() == Shape{2, 2});
     CHECK(read("[[1,2]]\n[[3,4]]\r\n[[5, 6]]\n").shape() == Shape{3, 1, 2});
@@ -303,7 +304,7 @@ TEST_CASE("ndjson: lines are the first axis") {
         return error_of([&] { read(text, rules); });
     };
     CHECK(error("[1]\n[2]", rules_of(1, 1)) ==
-          "f.ndjson:1:1: one of several lines; expected one list, of rank 1");
+          "f.ndjson:1:1: an array nested deeper than 1; expected rank 1");
     CHECK(error("[1]\n[true]", rules_of(1, 2, true)) ==
           "f.ndjson:2:2: a boolean among numbers; expected a number");
 }
