@@ -102,10 +102,13 @@ private:
         if (found == fields_.begin() && is_word(*found))
             found = std::find_if(from + 1, fields_.end(), is_word);
         if (found == fields_.end()) found = from;
-        throw CsvDamage(rest_.source().location(found->offset), found->offset, found_text(*found),
-                        meanings_of(*found, "the name of a column"),
-                        next() ? "numbers, or a header of words" : expected_number(*found),
-                        {as_decimal_comma(), as_header(lines_to_next())});
+        throw CsvDamage(
+            rest_.source().location(found->offset), found->offset, found_text(*found),
+            meanings_of(*found, "the name of a column"),
+            next() ? "numbers, or a header of words" : expected_number(*found),
+            {as_decimal_comma(),
+             as_header(lines_to_next()),
+             {{index_yes, labels_yes, header_no}, "the columns", "as an index and labels", 1}});
     }
 
     std::size_t lines_to_next() { return next() ? next()->line - line_.line : 1; }
@@ -315,9 +318,11 @@ CsvLayout read_layout(CsvLineReader& reader) {
                     "' and no number on this line; expected a row of numbers");
     layout.labelled = first_words(layout, reader);
     if (reader.shape().line == 0) skip_index(layout, reader.style());
-    if (layout.labelled.value_or(false) && layout.row.fields.size() < 2)
+    const bool is_label = layout.labelled.value_or(false);
+    if (layout.row.fields.size() < 2 && (is_label || reader.style().index == Guess::yes))
         throw Error(ErrorKind::input, line_location(source.name, layout.row.line),
-                    "one field, taken for a label; expected numbers after it");
+                    "one field, taken for ", is_label ? "a label" : "an index",
+                    "; expected numbers after it");
     check_first_hash_line(layout, reader);
     check_header_width(layout, source);
     return layout;
