@@ -42,10 +42,10 @@ constexpr std::array<UnreadFormat, 19> unread_formats{{
     {"an HDF5 file",
      {".h5", ".hdf5", ".keras"},
      "\x89HDF",
-     "npz, as written by python3 -c 'import h5py, numpy; f = h5py.File(\"@\"); n = []; "
-     "f.visit_links(n.append); numpy.savez(\"@.npz\", **{k.replace(\"/\", \".\"): f[k][()] for k "
-     "in "
-     "n if hasattr(f[k], \"dtype\")})'"},
+     "npz, as written by python3 -c 'import h5py, io, numpy, zipfile; z = "
+     "zipfile.is_zipfile(\"@\"); f = h5py.File(io.BytesIO(zipfile.ZipFile(\"@\").read("
+     "\"model.weights.h5\")) if z else \"@\"); n = []; f.visit_links(n.append); "
+     "numpy.savez(\"@.npz\", **{k: f[k][()] for k in n if hasattr(f[k], \"dtype\")})'"},
     {"a Parquet file",
      {".parquet"},
      "PAR1",
@@ -60,7 +60,8 @@ constexpr std::array<UnreadFormat, 19> unread_formats{{
      {".arrows"},
      "\xff\xff\xff\xff",
      "csv, as written by python3 -c 'import pyarrow; "
-     "pyarrow.ipc.open_stream(\"@\").read_pandas().to_csv(\"@.csv\", index=False)'"},
+     "pyarrow.ipc.open_stream(\"@\").read_pandas().to_csv(\"@.csv\", index=False)', or jsonl of "
+     "lists, by to_json(\"@.jsonl\", orient=\"records\", lines=True)"},
     {"a MATLAB file",
      {".mat"},
      "MATLAB 5",
