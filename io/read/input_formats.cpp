@@ -22,7 +22,7 @@ struct UnreadFormat {
 
 constexpr std::string_view unpacked = "the file inside, unpacked";
 /// '@' in a way becomes the file's path.
-constexpr std::array<UnreadFormat, 19> unread_formats{{
+constexpr std::array<UnreadFormat, 18> unread_formats{{
     {"a pickle of Python",
      {".pkl", ".pickle"},
      "",
@@ -33,12 +33,6 @@ constexpr std::array<UnreadFormat, 19> unread_formats{{
      "",
      "npz, as written by python3 -c 'import numpy, onnx; numpy.savez(\"@.npz\", **{t.name: "
      "onnx.numpy_helper.to_array(t) for t in onnx.load(\"@\").graph.initializer})'"},
-    {"a file of Flax",
-     {".msgpack"},
-     "",
-     "npz, as written by python3 -c 'import flax, numpy; d = "
-     "flax.serialization.msgpack_restore(open(\"@\", \"rb\").read()); numpy.savez(\"@.npz\", **{k: "
-     "numpy.float32(v) for k, v in flax.traverse_util.flatten_dict(d, sep=\".\").items()})'"},
     {"an HDF5 file",
      {".h5", ".hdf5", ".keras"},
      "\x89HDF",
