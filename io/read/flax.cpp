@@ -240,10 +240,13 @@ private:
 }  // namespace
 
 bool starts_as_flax(std::string_view start) {
-    const std::size_t key = start.starts_with('\xde') ? 3 : 1;
+    // In UTF-8, bytes from 0x80 on follow 0xde, the start of a dictionary of more than 15 entries.
+    const bool is_long = start.starts_with('\xde');
+    const std::size_t key = is_long ? 3 : 1;
     return start.size() > key && start[0] != '\x80' &&
            packed_form_of(start[0]).kind == Packed::dictionary &&
-           packed_form_of(start[key]).kind == Packed::text;
+           packed_form_of(start[key]).kind == Packed::text &&
+           !(is_long && static_cast<unsigned char>(start[1]) >= 0x80);
 }
 
 ArrayFile open_flax(const std::shared_ptr<const Bytes>& bytes) {

@@ -81,6 +81,7 @@ TEST_CASE("Flax: contents count, not the name, and every file that is cut short 
     scratch_folder();
     write_text("flax", bytes);
     CHECK(open_input_file("flax").format->name == "msgpack");
+    CHECK_FALSE(starts_as_flax("\xde\x8b\xde\xa8,1"));  // letters in UTF-8
     for (std::size_t size = 1; size < bytes.size(); ++size) {
         const auto cut = Bytes::of("cut", std::string_view(bytes).substr(0, size));
         CHECK(!error_of([&] { open_flax(cut); }).empty());
