@@ -128,9 +128,11 @@ private:
     }
 
     void read_value(const std::string& name, std::size_t depth) {
-        constexpr std::size_t max_depth = 64;
-        if (depth > max_depth)
-            fail(quoted_name(name), " is too deep; expected at most ", max_depth, " levels");
+        constexpr std::size_t max_depth = 64, max_length = std::size_t{1} << 27;
+        name_length_ += name.size();
+        if (depth > max_depth || name_length_ > max_length)
+            fail(quoted_name(name), " is too deep, or one of too long names; expected at most ",
+                 max_depth, " levels, and ", max_length, " bytes of names");
         const Item item = next();
         const bool has_type = item.kind == Packed::extension;
         if (item.kind == Packed::dictionary || item.kind == Packed::list)
@@ -164,13 +166,12 @@ private:
     }
 
     void add(StoredArray array) {
-        constexpr std::size_t max_bytes = std::size_t{1} << 26, of_array = 512;
-        listed_ += of_array + array.name.size();
-        if (listed_ > max_bytes || find_invalid_utf8(array.name) != std::string::npos ||
+        constexpr std::size_t most = std::size_t{1} << 17;
+        if (arrays_.size() == most || find_invalid_utf8(array.name) != std::string::npos ||
             !names_.insert(array.name).second)
             fail(quoted_name(array.name),
-                 " is there twice, is not UTF-8, or one of too many; expected at most ",
-                 max_bytes / of_array, " names");
+                 " is there twice, is not UTF-8, or one of too many; expected at most ", most,
+                 " arrays");
         arrays_.push_back(std::move(array));
     }
 
@@ -234,7 +235,7 @@ private:
     std::vector<StoredArray> arrays_;
     std::vector<std::size_t> integers_;  ///< all in dictionaries and lists
     std::unordered_set<std::string> names_;
-    std::size_t values_ = 0, listed_ = 0;  ///< the second: bytes of arrays, about
+    std::size_t values_ = 0, name_length_ = 0;  ///< of all values
 };
 
 }  // namespace

@@ -54,6 +54,7 @@ def make_flax(folder):
             ("deep_shape", array(sizes=b"\x91" * 10**6), "a million lists as a shape"),
             ("values", sized(0xdd, 3 << 20) + b"\xc0" * (3 << 20), "three million values"),
             ("long_names", dictionary((b"a" * 10**6, sized(0xdd, 1000) + array() * 1000)), "names of a gigabyte"),
+            ("long_names_of_values", dictionary((b"a" * 10**6, sized(0xdd, 2 * 10**6) + b"\xc0" * 2 * 10**6)), "names of two terabytes"),
             ("key_list", b"\x81\x90" + array(), "a list as a key"), ("not_utf8", dictionary((b"\xff", array())), "a name that is not UTF-8"),
             ("twice", dictionary((b"y", array()), (b"y", array())), "a name twice"),
             ("chunks_none", chunked((2, 3)), "no chunks"), ("chunks_few", chunked((2, 3), halves[0]), "too few chunks"),
