@@ -128,7 +128,7 @@ private:
     }
 
     void read_value(const std::string& name, std::size_t depth) {
-        constexpr std::size_t max_depth = 64, max_length = std::size_t{1} << 27;
+        constexpr std::size_t max_depth = 64, max_length = std::size_t{1} << 26;
         name_length_ += name.size();
         if (depth > max_depth || name_length_ > max_length)
             fail(quoted_name(name), " is too deep, or one of too long names; expected at most ",
