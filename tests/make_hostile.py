@@ -9,7 +9,7 @@ slow or to fill memory is a hundredth of that size (but a zip bomb stays one of 
 manifest.json: {"matrix": [[1, 2, 3], [4, 5, 6]], "files": [{"file", "expect", "why"}, ...]}, where
 expect is one of
     refused  an error in one line, exit code 2, 3 or 4, soon, and in little memory
-    valid    holds the matrix above; in .npz, .safetensors (and by an index), .pt, .gguf, .h and .pb under the name x
+    valid    holds the matrix above; in .npz, .safetensors (and by an index), .pt, .gguf, .h, .pb and .msgpack under the name x
     either   implementations differ: reading it or refusing it will do, failing otherwise will not
 `attn inspect`, which reads less of a file, may do either with all but the valid ones.
 Nothing may be written outside the answer, run, or read from another folder: the file `outside.txt`
@@ -25,6 +25,7 @@ import tempfile
 sys.dont_write_bytecode = True
 from hostile import run  # noqa: E402
 from hostile.bare import make_h, make_hex, make_pb, make_raw, make_txt  # noqa: E402
+from hostile.flax import make_flax  # noqa: E402
 from hostile.folder import MATRIX, Folder  # noqa: E402
 from hostile.gguf import make_gguf  # noqa: E402
 from hostile.npy import make_npy  # noqa: E402
@@ -36,7 +37,7 @@ from hostile.torch import make_torch  # noqa: E402
 
 SECONDS = 5  # each takes well under one; a busy machine may be slow
 SPARE_MB = 256  # in addition to three times the file
-CONTAINERS = ("npz", "safetensors", "index", "gguf", "pt", "folder", "h", "pb")
+CONTAINERS = ("npz", "safetensors", "index", "gguf", "pt", "folder", "h", "pb", "msgpack")
 BARE = {"raw": ":float32:2x3", "hex": ":int16:2x3"}
 
 
@@ -81,7 +82,7 @@ def main():
         for folder.kind, make in {"npy": make_npy, "npz": make_npz, "safetensors": make_safetensors,
                                   "index": make_indexes, "gguf": make_gguf, "pt": make_torch, "json": make_json,
                                   "csv": make_csv, "folder": make_result_folders, "raw": make_raw,
-                                  "hex": make_hex, "h": make_h, "pb": make_pb, "txt": make_txt}.items():
+                                  "hex": make_hex, "h": make_h, "pb": make_pb, "txt": make_txt, "msgpack": make_flax}.items():
             make(folder)
         (folder.path / "manifest.json").write_text(json.dumps(
             {"matrix": MATRIX, "files": folder.records}, indent=1) + "\n")

@@ -144,7 +144,7 @@ def compare(case):
 
 
 def state(folder):
-    return {os.path.join(root, name): os.stat(os.path.join(root, name)).st_mtime_ns
+    return {os.path.join(root, name): os.lstat(os.path.join(root, name)).st_mtime_ns
             for root, _, names in os.walk(folder) for name in names}
 
 

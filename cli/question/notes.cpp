@@ -126,8 +126,9 @@ std::vector<std::string> notes_of_shapes(const Request& request, const Plan& pla
 }
 
 bool is_for_terminal(const std::string& note) {
-    // A column that is left out by a guess is noted everywhere.
-    const bool is_guess = note.find(io::no_index_flag) != std::string::npos;
+    // A column that is left out by a guess is noted everywhere, and what may be no data.
+    const bool is_guess = note.find(io::no_index_flag) != std::string::npos ||
+                          note.find(io::reads_doubt) != std::string::npos;
     return is_guess || (!note.empty() && ::isatty(STDERR_FILENO) != 0);
 }
 

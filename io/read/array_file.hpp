@@ -1,5 +1,5 @@
-// Files of arrays in binary form (npy, npz, safetensors, torch.save, GGUF), behind one interface: a
-// list of the arrays with their shapes, each read on demand.
+// Files of arrays in binary form (npy, npz, safetensors, torch.save, GGUF, Flax), behind one
+// interface: a list of the arrays with their shapes, each read on demand.
 #pragma once
 
 #include <memory>
@@ -104,6 +104,9 @@ ArrayFile open_index(const std::shared_ptr<const Bytes>& index,
 /// Versions 2 and 3; of a split file, all parts, opened by the first. Blocks of few bits appear as
 /// their float32 values, with the type's name as `type_name`.
 ArrayFile open_gguf(const std::shared_ptr<const Bytes>& bytes);
+
+/// Flax's parameters in msgpack. Names in dictionaries are joined by dots.
+ArrayFile open_flax(const std::shared_ptr<const Bytes>& bytes);
 
 /// ONNX's TensorProto, as in its tests: one array.
 ArrayFile open_tensor_proto(const std::shared_ptr<const Bytes>& bytes);

@@ -271,17 +271,21 @@ std::optional<LabelledMatrix> read_regular(const CsvLineReader& reader, const Cs
     return read;
 }
 
-/// Whether the first column counts the rows from 0 or 1, as integers next to decimals.
+/// Whether the first column counts the rows, from 0 or 1; one row only from 0.
 bool counts_rows(const CsvLayout& layout, const Array<double>& values) {
     const std::size_t rows = values.shape(0), columns = values.shape(1);
-    const std::vector<Field>& fields = layout.row.fields;
-    if (rows < 2 || columns < 2 || (fields[0].text != "0" && fields[0].text != "1")) return false;
+    const std::string& first = layout.row.fields[0].text;
+    if (columns < 2 || (first != "0" && (rows < 2 || first != "1"))) return false;
     for (std::size_t row = 0; row < rows; ++row)
         if (values.data()[row * columns] != values.data()[0] + static_cast<double>(row))
             return false;
+    return true;
+}
+
+bool has_decimals(const CsvLayout& layout, const Array<double>& values) {
     const auto is_decimal = [](double value) { return std::trunc(value) != value; };
     return std::ranges::any_of(values, is_decimal) ||
-           std::ranges::any_of(fields, [](const Field& field) {
+           std::ranges::any_of(layout.row.fields, [](const Field& field) {
                return field.text.find('.') != std::string::npos;
            });
 }
@@ -307,13 +311,23 @@ ReadText read_text(const Source& source, const ArrayRules& rules, const CsvStyle
         read->header.push_back(layout.header.fields[i].written());
     const bool may_count = style.is_noted && style.has_flags && reader.shape().line == 0 &&
                            style.index == Guess::automatic && style.labels == Guess::automatic;
-    if (may_count && read->labels.empty() && counts_rows(layout, read->matrix.values)) {
+    if (!may_count || !read->labels.empty()) return {std::move(*read), layout.rows, reader.shape()};
+    const Array<double>& values = read->matrix.values;
+    const bool counts = counts_rows(layout, values);
+    if (counts && values.shape(0) > 1 && has_decimals(layout, values)) {
         CsvStyle as_index = style;
         as_index.index = Guess::yes;
         ReadText again = read_text(source, rules, as_index, workers, piece_size);
         again.result.counts = true;
         return again;
     }
+    if (counts)
+        read->doubt =
+            concat("the first column counts the rows; --csv-index", reads_doubt, "an index");
+    else if (style.header == Guess::automatic && values.shape(1) == 1 &&
+             layout.row.fields[0].text == "0")
+        read->doubt = concat("line ", layout.row.line, " may name the column; --csv-header",
+                             reads_doubt, "a header");
     return {std::move(*read), layout.rows, reader.shape()};
 }
 
@@ -340,7 +354,7 @@ LabelledMatrix read_csv(const Source& source, const ArrayRules& rules, const Csv
 std::string left_out(const LabelledMatrix& read, const Source& source, const CsvStyle& style) {
     const bool header = read.header_line != 0 && style.header == Guess::automatic;
     const bool labels = !read.labels.empty() && style.labels == Guess::automatic;
-    if (!header && !labels) return {};
+    if (!header && !labels) return read.doubt.empty() ? "" : source.name + ": " + read.doubt;
     const std::string line = "line " + std::to_string(read.header_line) + " is read as a header";
     const std::string role = read.counts ? "an index, as it counts the rows" : "labels",
                       column = read.index_columns == 0

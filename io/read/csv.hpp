@@ -18,6 +18,7 @@ struct LabelledMatrix {
     std::size_t header_line = 0;      ///< from 1; 0 if the file has none
     std::size_t index_columns = 0;    ///< left out before the labels or numbers
     bool counts = false;              ///< the labels are a column that was found to count the rows
+    std::string doubt = {};           ///< what may be no data, though it is read as data, or empty
 };
 
 enum class Guess { automatic, yes, no };
@@ -84,9 +85,11 @@ LabelledMatrix read_csv(const Source& source, const ArrayRules& rules, const Csv
 
 /// The flag that reads a column as data which was found to count the rows.
 inline constexpr std::string_view no_index_flag = "--csv-index no";
+/// After the flag that reads data as what they may be.
+inline constexpr std::string_view reads_doubt = " yes reads it as ";
 
 /// For a note: the line and column that are not data, and the flags that read them as data, if the
-/// style leaves it open. Empty if everything is data.
+/// style leaves it open; or those that may be none. Empty if everything is data.
 std::string left_out(const LabelledMatrix& read, const Source& source, const CsvStyle& style);
 
 }  // namespace attn::io

@@ -21,6 +21,11 @@ std::size_t index_names(const std::vector<Field>& header) {
     return static_cast<std::size_t>(end - header.begin());
 }
 
+bool is_whole(const Field& field) {
+    return !field.quoted && !field.text.empty() &&
+           field.text.find_first_not_of("0123456789") == std::string::npos;
+}
+
 /// Whether the first line is a header, by the rules of csv.hpp for text.
 class FirstLine {
 public:
@@ -102,10 +107,16 @@ private:
         if (found == fields_.begin() && is_word(*found))
             found = std::find_if(from + 1, fields_.end(), is_word);
         if (found == fields_.end()) found = from;
+        std::vector<CsvWay> ways{as_decimal_comma(), as_header(lines_to_next())};
+        if (is_whole(fields_[0]) && is_word(*found) && found == fields_.begin() + 1)
+            ways.push_back({{index_yes, labels_yes, header_no},
+                            "the first two columns",
+                            "as an index and labels",
+                            1});
         throw CsvDamage(rest_.source().location(found->offset), found->offset, found_text(*found),
                         meanings_of(*found, "the name of a column"),
                         next() ? "numbers, or a header of words" : expected_number(*found),
-                        {as_decimal_comma(), as_header(lines_to_next())});
+                        std::move(ways));
     }
 
     std::size_t lines_to_next() { return next() ? next()->line - line_.line : 1; }
@@ -209,8 +220,7 @@ bool takes_size_line(CsvLayout& layout, CsvLineReader& reader) {
     const CsvStyle& style = reader.style();
     const std::vector<Field>& sizes = layout.row.fields;
     const auto is_size = [](const Field& field) {
-        return !field.quoted && !field.text.empty() && field.text.size() < 10 &&
-               field.text.find_first_not_of("0123456789") == std::string::npos;
+        return is_whole(field) && field.text.size() < 10;
     };
     const bool is_open = style.header == Guess::automatic && style.labels != Guess::no;
     if (!is_open || sizes.size() != 2 || !is_size(sizes[0]) || !is_size(sizes[1])) return false;
@@ -242,12 +252,10 @@ void skip_index(CsvLayout& layout, const CsvStyle& style) {
     std::size_t count = names_all ? index_names(header) : 0;
     if (is_given && count == 0) count = 1;
     if (count == 0 || count >= row.size()) return;
-    const bool is_whole = !row[0].quoted && !row[0].text.empty() &&
-                          row[0].text.find_first_not_of("0123456789") == std::string::npos,
-               are_named = names_all && names_labels(header[count].text),
+    const bool are_named = names_all && names_labels(header[count].text),
                are_words = are_named && cell_of(row[count]) == Cell::word,
                may_be = style.index == Guess::automatic && style.labels != Guess::no;
-    if (!is_given && !(may_be && (is_whole || are_words))) return;
+    if (!is_given && !(may_be && (is_whole(row[0]) || are_words))) return;
     const bool has_labels = count + 1 < row.size() && style.labels != Guess::no &&
                             (are_named || (is_given && style.labels == Guess::yes));
     layout.labelled = style.labels != Guess::no;
@@ -315,9 +323,11 @@ CsvLayout read_layout(CsvLineReader& reader) {
                     "' and no number on this line; expected a row of numbers");
     layout.labelled = first_words(layout, reader);
     if (reader.shape().line == 0) skip_index(layout, reader.style());
-    if (layout.labelled.value_or(false) && layout.row.fields.size() < 2)
+    const bool is_label = layout.labelled.value_or(false);
+    if (layout.row.fields.size() < 2 && (is_label || reader.style().index == Guess::yes))
         throw Error(ErrorKind::input, line_location(source.name, layout.row.line),
-                    "one field, taken for a label; expected numbers after it");
+                    "one field, taken for ", is_label ? "a label" : "an index",
+                    "; expected numbers after it");
     check_first_hash_line(layout, reader);
     check_header_width(layout, source);
     return layout;

@@ -164,6 +164,7 @@ inline constexpr CsvFlag header_yes{"--csv-header yes", [](CsvStyle& s) { s.head
 inline constexpr CsvFlag header_no{"--csv-header no", [](CsvStyle& s) { s.header = Guess::no; }};
 inline constexpr CsvFlag labels_yes{"--csv-labels yes", [](CsvStyle& s) { s.labels = Guess::yes; }};
 inline constexpr CsvFlag labels_no{"--csv-labels no", [](CsvStyle& s) { s.labels = Guess::no; }};
+inline constexpr CsvFlag index_yes{"--csv-index yes", [](CsvStyle& s) { s.index = Guess::yes; }};
 inline constexpr CsvFlag decimal_comma{"--csv-decimal ,",
                                        [](CsvStyle& s) { s.decimal = DecimalMark::comma; }};
 inline constexpr CsvFlag decimal_point{"--csv-decimal .",

@@ -29,9 +29,11 @@ StoredArray array_of(const json& entry, const Bytes& manifest) {
     const auto bytes = Bytes::open(path_beside(manifest.name(), path), access);
     StoredArray array = open_npy(bytes).arrays.front();
     array.name = text_of_entry(entry, "name");
-    if (member(entry, "shape") != json(array.shape))
+    if (member(entry, "shape") != json(array.shape) || array.name.empty() ||
+        (array.type && member(entry, "dtype") != json(row_of(*array.type).name)))
         throw Error(ErrorKind::input, array.location(), "has shape ", shape_text(array.shape),
-                    "; expected that of ", manifest.name());
+                    " and type ", array.type_name, "; expected those of ", manifest.name(),
+                    ", and a name there");
     // There may be more files than a program may have open.
     constexpr std::uint64_t small_file = std::uint64_t{1} << 20;
     if (bytes->size() <= small_file)
@@ -51,12 +53,13 @@ std::string manifest_in(const std::string& folder) {
 ArrayFile open_manifest(const std::shared_ptr<const Bytes>& bytes) {
     ArrayFile file{bytes->name(), {}, parse_metadata(bytes->name(), bytes->read(0, bytes->size()))};
     const json files = file.metadata == nullptr ? json() : member(*file.metadata, "files");
-    std::set<std::string> names;
+    std::set<std::string> names, paths;
     for (const json& entry : files) {
         file.arrays.push_back(array_of(entry, *bytes));
-        if (!names.insert(file.arrays.back().name).second)
+        if (!names.insert(file.arrays.back().name).second ||
+            !paths.insert(text_of_entry(entry, "file")).second)
             throw Error(ErrorKind::input, bytes->name(), quoted_name(file.arrays.back().name),
-                        " is listed twice; expected it once");
+                        " or its file is listed twice; expected each once");
     }
     if (names.empty())
         throw Error(ErrorKind::input, bytes->name(),

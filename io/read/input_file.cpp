@@ -146,8 +146,9 @@ InputFile open_input_file(const std::string& path, const InputFormat* format,
         if (parts.file != "-") file.location = path;
         return file;
     }
+    std::string folder;  // as messages name its arrays
     if (std::string manifest = manifest_in(parts.file); !manifest.empty()) {
-        parts.file = std::move(manifest);
+        folder = std::exchange(parts.file, std::move(manifest));
         format = folder_input;
     } else if (parts.array.empty()) {
         check_raw_path(path);
@@ -193,6 +194,7 @@ InputFile open_input_file(const std::string& path, const InputFormat* format,
              (file.format == json_input ||
               (file.format == ndjson_input && !looks_like_ndjson(file.source->text))))
         file.document = std::make_shared<const JsonDocument>(*file.source);
+    if (!folder.empty()) file.name = file.location = file.arrays->name = folder;
     if (file.arrays) file.arrays->index_names();
     return file;
 }

@@ -22,7 +22,7 @@ struct UnreadFormat {
 
 constexpr std::string_view unpacked = "the file inside, unpacked";
 /// '@' in a way becomes the file's path.
-constexpr std::array<UnreadFormat, 19> unread_formats{{
+constexpr std::array<UnreadFormat, 18> unread_formats{{
     {"a pickle of Python",
      {".pkl", ".pickle"},
      "",
@@ -33,19 +33,13 @@ constexpr std::array<UnreadFormat, 19> unread_formats{{
      "",
      "npz, as written by python3 -c 'import numpy, onnx; numpy.savez(\"@.npz\", **{t.name: "
      "onnx.numpy_helper.to_array(t) for t in onnx.load(\"@\").graph.initializer})'"},
-    {"a file of Flax",
-     {".msgpack"},
-     "",
-     "npz, as written by python3 -c 'import flax, numpy; d = "
-     "flax.serialization.msgpack_restore(open(\"@\", \"rb\").read()); numpy.savez(\"@.npz\", **{k: "
-     "numpy.float32(v) for k, v in flax.traverse_util.flatten_dict(d, sep=\".\").items()})'"},
     {"an HDF5 file",
      {".h5", ".hdf5", ".keras"},
      "\x89HDF",
-     "npz, as written by python3 -c 'import h5py, numpy; f = h5py.File(\"@\"); n = []; "
-     "f.visit_links(n.append); numpy.savez(\"@.npz\", **{k.replace(\"/\", \".\"): f[k][()] for k "
-     "in "
-     "n if hasattr(f[k], \"dtype\")})'"},
+     "npz, as written by python3 -c 'import h5py, io, numpy, zipfile; z = "
+     "zipfile.is_zipfile(\"@\"); f = h5py.File(io.BytesIO(zipfile.ZipFile(\"@\").read("
+     "\"model.weights.h5\")) if z else \"@\"); n = []; f.visit_links(n.append); "
+     "numpy.savez(\"@.npz\", **{k: f[k][()] for k in n if hasattr(f[k], \"dtype\")})'"},
     {"a Parquet file",
      {".parquet"},
      "PAR1",
@@ -60,7 +54,8 @@ constexpr std::array<UnreadFormat, 19> unread_formats{{
      {".arrows"},
      "\xff\xff\xff\xff",
      "csv, as written by python3 -c 'import pyarrow; "
-     "pyarrow.ipc.open_stream(\"@\").read_pandas().to_csv(\"@.csv\", index=False)'"},
+     "pyarrow.ipc.open_stream(\"@\").read_pandas().to_csv(\"@.csv\", index=False)', or jsonl of "
+     "lists, by to_json(\"@.jsonl\", orient=\"records\", lines=True)"},
     {"a MATLAB file",
      {".mat"},
      "MATLAB 5",

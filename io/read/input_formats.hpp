@@ -54,10 +54,13 @@ inline constexpr std::string_view manifest_name = "manifest.json";
 /// The path of a folder's manifest; empty if there is none, or no folder.
 std::string manifest_in(const std::string& folder);
 
+/// A dictionary in msgpack whose first key is text.
+bool starts_as_flax(std::string_view start);
+
 /// ONNX's TensorProto: sizes, then a type.
 bool starts_as_tensor_proto(std::string_view start);
 
-inline constexpr std::array<InputFormat, 12> input_formats{{
+inline constexpr std::array<InputFormat, 13> input_formats{{
     {"json", {".json"}, true, true},
     {"ndjson", {".ndjson", ".jsonl"}, true, true},
     {"c", {".h", ".hpp", ".c"}, true, true, nullptr, nullptr, parse_c},
@@ -69,6 +72,7 @@ inline constexpr std::array<InputFormat, 12> input_formats{{
     {"gguf", {".gguf"}, false, true, starts_as_gguf, open_gguf},
     {"pt", {".pt", ".pth", ".bin", ".ckpt"}, false, true, starts_as_torch, open_torch},
     {"folder", {}, false, true, nullptr, open_manifest},
+    {"msgpack", {".msgpack"}, false, true, starts_as_flax, open_flax},
     {"pb", {".pb"}, false, true, starts_as_tensor_proto, open_tensor_proto},
 }};
 

@@ -10,6 +10,7 @@
 #include "io/file/source.hpp"
 #include "io/read/input_formats.hpp"
 #include "io/read/pickle.hpp"
+#include "io/text/text.hpp"
 
 namespace attn::io {
 namespace {
@@ -50,13 +51,9 @@ constexpr std::array<std::string_view, 2> parameter_makers{
 constexpr std::string_view maker_by_type = "torch._tensor._rebuild_from_type_v2",
                            untyped_storage = "torch.storage.UntypedStorage";
 /// Other names in checkpoints, without an effect on tensors.
-constexpr std::array<std::string_view, 7> plain_names{"collections.OrderedDict",
-                                                      "torch.Size",
-                                                      "torch.device",
-                                                      "torch.Tensor",
-                                                      "torch.nn.parameter.Parameter",
-                                                      "torch.per_tensor_affine",
-                                                      "torch.per_channel_affine"};
+constexpr std::array<std::string_view, 7> plain_names{
+    {"collections.OrderedDict", "torch.Size", "torch.device", "torch.Tensor",
+     "torch.nn.parameter.Parameter", "torch.per_tensor_affine", "torch.per_channel_affine"}};
 
 /// The memory that tensors are parts of.
 struct TorchStorage {
@@ -94,15 +91,17 @@ bool has_name(const auto& names, std::string_view name) {
     return std::ranges::find(names, name) != names.end();
 }
 
-/// A command that writes a file's tensors as safetensors, also those that share memory.
+/// The way to safetensors, with these names of tensors, also of those that share memory.
 std::string conversion_of(const std::string& name) {
-    const bool is_plain = name.find_first_of("'\"\\$`!<>\n") == std::string::npos;
-    const std::string file = is_plain ? name : "FILE.pt";
-    return "python3 -c \"import torch, safetensors.torch as s; c = torch.load('" + file +
-           "', 'cpu', weights_only=False); c = getattr(c, 'state_dict', lambda: c)(); c = "
-           "c.get('state_dict', c.get('model', c)); s.save_file({k: v.clone().contiguous() for k, "
-           "v in c.items() if torch.is_tensor(v)}, '" +
-           file + ".safetensors')\"";
+    constexpr std::string_view way =
+        ". If you trust the file, where Python finds its classes: python3 -c \"import torch, "
+        "safetensors.torch as s; f = lambda c, p: {p[:-1]: c.detach().clone().contiguous()} if "
+        "torch.is_tensor(c) else {k: v for n, x in (c.items() if hasattr(c, 'items') else "
+        "c.state_dict().items() if hasattr(c, 'state_dict') else enumerate(c) if isinstance(c, "
+        "(list, tuple)) else ()) for k, v in f(x, p + str(n) + '.').items()}; "
+        "s.save_file(f(torch.load('@', 'cpu', weights_only=False), ''), '@.safetensors')\"";
+    const bool is_odd = name.find_first_of("'\"\\$`!<>\n") != std::string::npos;
+    return replaced(way, {{'@', is_odd ? "FILE.pt" : name}});
 }
 
 constexpr std::string_view pickle_entry = "/data.pkl";
@@ -122,7 +121,8 @@ public:
             if (!entry.name.starts_with(folder)) continue;
             if (entry.deflated)
                 fail(quoted_name(entry.name),
-                     " is compressed; expected it as torch.save writes it");
+                     " is compressed, as in TorchScript; expected it as torch.save writes it",
+                     conversion_of(bytes_->name()));
             constexpr std::string_view data = "data/";
             const std::string name = entry.name.substr(folder.size());
             if (name.starts_with(data))
@@ -141,8 +141,7 @@ public:
             at += part.size;
             return part;
         };
-        constexpr int before = 3;  // the magic number, the version, the writer's types
-        for (int i = 0; i < before; ++i) next();
+        for (int before = 3; before != 0; --before) next();  // a magic number, the version, types
         const Pickle pickle = next(), keys = next();
         std::map<std::string, TorchStorage> all;  // the first type of a key is that of its count
         for (const PickleValue& value : pickle.values)
@@ -186,10 +185,8 @@ private:
             has_name(parameter_makers, global) || has_name(plain_names, global) ||
             global == maker_by_type || global == untyped_storage)
             return;
-        constexpr std::size_t longest = 80;
-        fail(one_line(shortened(global, longest)),
-             " is not read; expected tensors, dictionaries, lists, numbers and strings alone. If "
-             "you trust the file: ",
+        fail(one_line(shortened(global, 80)),
+             " is not read; expected tensors, dictionaries, lists, numbers and strings alone",
              conversion_of(bytes_->name()));
     }
 
@@ -311,7 +308,10 @@ private:
             locate(tensor);
             file.arrays.push_back(std::move(tensor.array));
         }
-        if (file.arrays.empty()) fail("no tensor in it; expected at least one");
+        if (file.arrays.empty())
+            fail(
+                "no tensor in it; expected one, as torch.save(model.state_dict(), 'model.pt') "
+                "writes");
         return file;
     }
 

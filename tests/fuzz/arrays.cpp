@@ -303,6 +303,10 @@ void read_torch(std::string_view bytes) {
     read_arrays(bytes, "pt", io::open_torch, [](auto) { return test::DecodedFile(); });
 }
 
+void read_flax(std::string_view bytes) {
+    read_arrays(bytes, "msgpack", io::open_flax, [](auto) { return test::DecodedFile(); });
+}
+
 void read_tensor_proto(std::string_view bytes) {
     read_arrays(bytes, "pb", io::open_tensor_proto, [](auto) { return test::DecodedFile(); });
 }

@@ -110,6 +110,7 @@ void read_npz(std::string_view bytes);
 void read_safetensors(std::string_view bytes);
 void read_gguf(std::string_view bytes);
 void read_torch(std::string_view bytes);
+void read_flax(std::string_view bytes);
 void read_tensor_proto(std::string_view bytes);
 void read_c(std::string_view bytes);
 void read_memh_words(std::string_view bytes);

@@ -334,7 +334,7 @@ Texts no_words() {
     return {};
 }
 
-const std::array<Target, 26> targets{{
+const std::array<Target, 27> targets{{
     {"json", read_json, json_seeds, json_words, 8192},
     {"ndjson", read_ndjson, ndjson_seeds, json_words, 8192},
     {"csv", read_csv, csv_seeds, csv_words, 8192},
@@ -343,6 +343,7 @@ const std::array<Target, 26> targets{{
     {"safetensors", read_safetensors, safetensors_seeds, binary_words, 8192},
     {"gguf", read_gguf, gguf_seeds, gguf_words, 8192},
     {"torch", read_torch, torch_seeds, torch_words, 8192},
+    {"flax", read_flax, [] { return files({".msgpack"}); }, binary_words, 8192},
     {"pb", read_tensor_proto, tensor_proto_seeds, no_words, 4096},
     {"c", read_c, c_seeds, no_words, 4096},
     {"memh", read_memh_words, memh_seeds, no_words, 4096},

@@ -12,11 +12,14 @@ def make_result_folders(folder):
         place.mkdir(parents=True)
         text = manifest if isinstance(manifest, bytes) else json.dumps(manifest).encode()
         (place / "manifest.json").write_bytes(text)
-        (place / "x.npy").write_bytes(array)
+        if isinstance(array, str):
+            (place / "x.npy").symlink_to(array)
+        else:
+            (place / "x.npy").write_bytes(array)
         folder.records.append({"file": f"folder/{name}", "expect": expect, "why": why})
 
-    def listed(name, why, expect="refused", array=npy(), **changed):
-        made(name, {"files": [{k: v for k, v in {**ENTRY, **changed}.items() if v is not None}]}, why, expect, array)
+    def listed(case, why, expect="refused", array=npy(), **changed):
+        made(case, {"files": [{k: v for k, v in {**ENTRY, **changed}.items() if v is not None}]}, why, expect, array)
 
     listed("valid", "one array", "valid")
     listed("words", "words of fixed point", "valid", npy(header("'|i1'"), bytes([2, 4, 6, 8, 10, 12])),
@@ -33,6 +36,11 @@ def make_result_folders(folder):
                        ("other_suffix", "manifest.json"), ("missing", "gone.npy"), ("number_as_file", 7),
                        ("zero_byte", "x\0.npy"), ("itself", ".npy/../x.npy")):
         listed(name, "a file that is none of the folder's arrays", file=file)
+    for name, target in (("loop", "x.npy"), ("link_device", "/dev/zero"), ("link_folder", "."), ("link_gone", "gone")):
+        listed(name, "a symbolic link to no file", array=target)
+    made("file_twice", {"files": [ENTRY, {**ENTRY, "name": "y"}]}, "a file of two arrays")
+    listed("no_name", "an array without a name", name=None)
+    listed("other_dtype", "another type than that of the file", dtype="float64")
     for name, shape in (("other_shape", [3, 2]), ("no_shape", None), ("huge_shape", [2**62, 4])):
         listed(name, "a shape that is not that of the file", shape=shape)
     for name, store in (("float32_as_words", "fixed:16,8"), ("store_65", "fixed:65,8"), ("store_junk", "junk"),

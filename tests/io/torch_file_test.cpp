@@ -1,7 +1,7 @@
-// Checkpoints of torch.save against the same tensors in safetensors. Hostile ones:
-// hostile/torch.py.
+// Checkpoints of torch.save and Flax against the same tensors in safetensors. Hostile ones:
+// hostile/torch.py, hostile/flax.py.
 #include "io/read/array_file.hpp"
-#include "io/read/input_file.hpp"
+#include "io/read/input_formats.hpp"
 #include "io/transformer/model.hpp"
 #include "tests/support/support.hpp"
 
@@ -13,6 +13,7 @@ using namespace attn::io;
 using namespace attn::test;
 
 constexpr std::array<const char*, 2> forms{"checkpoints/zip.pt", "checkpoints/old.pt"};
+constexpr const char* flax_form = "checkpoints/flax.msgpack";
 
 /// Numbers, in pieces of `piece` elements; rank 0 and no elements too.
 template <class T>
@@ -25,9 +26,9 @@ std::vector<T> numbers_of(const StoredArray& array, std::size_t piece) {
 
 }  // namespace
 
-TEST_CASE("torch.save: both forms have the tensors of the same safetensors") {
+TEST_CASE("torch.save and Flax: all forms have the tensors of the same safetensors") {
     const InputFile same = open_input_file(data_path("checkpoints/same.safetensors"));
-    for (const char* form : forms) {
+    for (const char* form : {forms[0], forms[1], flax_form}) {
         const InputFile file = open_input_file(data_path(form));
         CHECK(file.arrays->arrays.size() == same.arrays->arrays.size() + 1);
         CHECK_FALSE(file.arrays->find("model.complex")->type.has_value());
@@ -35,7 +36,7 @@ TEST_CASE("torch.save: both forms have the tensors of the same safetensors") {
             CAPTURE(expected.name);
             const StoredArray* const array = file.arrays->find(expected.name);
             REQUIRE(array != nullptr);
-            CHECK(array->type == expected.type);
+            CHECK((array->type == expected.type || array->dequantiser != nullptr));  // in chunks
             CHECK(array->shape == expected.shape);
             for (const std::size_t piece : {1u, 2u, 100u})
                 CHECK(numbers_of<double>(*array, piece) == numbers_of<double>(expected, 100));
@@ -72,6 +73,18 @@ TEST_CASE(
             const auto cut = Bytes::of("cut.pt", std::string_view(bytes).substr(0, size));
             CHECK(!error_of([&] { open_torch(cut); }).empty());
         }
+    }
+}
+
+TEST_CASE("Flax: contents count, not the name, and every file that is cut short is an error") {
+    const std::string bytes = read_text(data_path(flax_form));
+    scratch_folder();
+    write_text("flax", bytes);
+    CHECK(open_input_file("flax").format->name == "msgpack");
+    CHECK_FALSE(starts_as_flax("\xde\x8b\xde\xa8,1"));  // letters in UTF-8
+    for (std::size_t size = 1; size < bytes.size(); ++size) {
+        const auto cut = Bytes::of("cut", std::string_view(bytes).substr(0, size));
+        CHECK(!error_of([&] { open_flax(cut); }).empty());
     }
 }
 

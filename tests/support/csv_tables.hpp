@@ -82,6 +82,7 @@ inline std::vector<CsvStyle> ways_in(const std::string& error, const CsvStyle& g
         if (has("--csv-header no")) style.header = Guess::no;
         if (has("--csv-labels yes")) style.labels = Guess::yes;
         if (has("--csv-labels no")) style.labels = Guess::no;
+        if (has("--csv-index yes")) style.index = Guess::yes;
         if (has("--csv-decimal ,")) style.decimal = DecimalMark::comma;
         if (has("--csv-decimal .")) style.decimal = DecimalMark::point;
         if (has("--csv-quotes no")) style.quotes = Quotes::no;
