@@ -71,9 +71,10 @@ CheckRequest check_of(const Args& args) {
         request.limits.tolerance = {args.real("atol").value_or(0), args.real("rtol").value_or(0)};
     request.limits.units = args.whole("lsb");
     request.exact = args.has("exact");
-    if (request.exact && request.limits.are_given())
-        throw Error(ErrorKind::usage, "--exact",
-                    "allows no error; expected no --atol, --rtol and --lsb with it");
+    for (const char* key : {"atol", "rtol", "lsb"})
+        if (request.exact && args.has(key))
+            throw Error(ErrorKind::usage, "--exact",
+                        std::string("conflicts with --") + key + "; expected one of them");
     if (request.exact) request.limits.tolerance = CheckTolerance{};
     request.junit = args.text("junit").value_or("");
     if (args.has("junit") && request.junit.empty()) args.fail("junit");

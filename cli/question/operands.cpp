@@ -189,9 +189,18 @@ private:
         io::MatrixLabels labels;
         RealArray inputs =
             read_or_leave("inputs", file, rules(2, 3, may_hide_rows()), request_.csv, labels);
-        if (is_for_terminal(labels.note)) read_.notes.push_back(labels.note);
+        take_note(labels.note, file.name);
         take_labels(LabelsOf::queries, std::move(labels.rows));
         return inputs;
+    }
+
+    /// A batch shows no notes: there a column that would be left out by a guess is an error.
+    void take_note(const std::string& note, const std::string& file) {
+        if (request_.of_batch && note.find(io::no_index_flag) != std::string::npos)
+            throw Error(ErrorKind::input, file,
+                        "the first column counts the rows; expected --csv-index yes, which leaves "
+                        "it out, or --csv-index no");
+        if (is_for_terminal(note)) read_.notes.push_back(note);
     }
 
     /// Stores the labels of a file, unless the request has its own.
@@ -278,7 +287,7 @@ private:
         } else {
             masks_.take(rule, io::read_one_array(file, allowed, &workers_, style, &labels), &file);
         }
-        if (is_for_terminal(labels.note)) read_.notes.push_back(labels.note);
+        take_note(labels.note, file.name);
     }
 
     /// Elements of a text are also in memory as float64 until all of them are rounded.
@@ -294,8 +303,7 @@ private:
                                                  of_tokens ? request_.input_format : nullptr,
                                                  access_to(request_, key));
         read_.files[key] = file.name;
-        if (file.source)
-            largest_text_ = std::max(largest_text_, static_cast<double>(file.source->text.size()));
+        largest_text_ = std::max(largest_text_, file.text_bytes());
         return file;
     }
 

@@ -54,7 +54,7 @@ private:
     /// is freed after reading, unless errors of a batch may still quote it.
     void count_text(const Input& input) {
         if (!input.file.source) return;
-        const auto bytes = static_cast<double>(input.file.source->text.size());
+        const double bytes = input.file.text_bytes();
         if (request().document && request().of_batch)
             text_bytes_ += input.is_line ? 2 * bytes : bytes;
         else

@@ -17,6 +17,22 @@ constexpr bool is_of_word(char c) {
     return is_letter(c) || is_digit(c) || c == '_';
 }
 
+/// The type of this name: int8_t, float64_t, or one of the language's own.
+std::optional<NumberType> type_named(std::string_view word) {
+    constexpr std::pair<std::string_view, NumberType> own[]{
+        {"float", NumberType::float32}, {"double", NumberType::float64},
+        {"char", NumberType::int8},     {"short", NumberType::int16},
+        {"int", NumberType::int32},     {"long", NumberType::int64}};
+    for (const auto& [name, type] : own)
+        if (word == name) return type;
+    if (!word.ends_with("_t")) return {};
+    word.remove_suffix(2);
+    const NumberTypeRow* const row = find_row(number_types, &NumberTypeRow::name, word);
+    const bool is_read = row != nullptr && row->type != NumberType::boolean &&
+                         (!is_float(row->type) || row->type <= NumberType::float32);
+    return is_read ? std::optional(row->type) : std::nullopt;
+}
+
 class CArrays : HardwareReader {
 public:
     CArrays(const Source& source, bool is_own) : HardwareReader(source, is_own) {}
@@ -27,8 +43,7 @@ public:
             const char c = text_[at_];
             if (is_of_word(c)) {
                 name = word();
-                if (name.starts_with("float")) type_ = NumberType::float32;
-                if (name == "double") type_ = NumberType::float64;
+                take_type(name);
                 at_ += name.size();
             } else if (c == '[' && !name.empty()) {
                 const std::size_t begin = at_;
@@ -38,9 +53,10 @@ public:
                     fail("; expected sizes from 1 in brackets, and numbers in braces");
                 }
                 if (array) file.arrays.push_back(std::move(*array));
+                if (text_[at_ - 1] == ';') type_ = {};
                 name = {};
             } else {
-                if (c == ';' || c == '{') type_ = NumberType::int64;
+                if (c == ';' || c == '{') type_ = {};
                 c == '"' || c == '\'' ? skip_quoted() : void(++at_);
             }
         }
@@ -61,7 +77,26 @@ private:
         return true;
     }
 
-    /// Remembers the value of "#define N 3".
+    /// "unsigned char", "long int": the words of a declaration's type.
+    void take_type(std::string_view name) {
+        if (name == "unsigned") {
+            is_unsigned_ = true;
+            type_ = type_.value_or(NumberType::int32);
+        }
+        const std::optional<NumberType> type = type_named(name);
+        if (type && (name != "int" || !type_)) type_ = type;
+        if (type || name == "unsigned") {
+            constexpr int to_unsigned =
+                static_cast<int>(NumberType::uint8) - static_cast<int>(NumberType::int8);
+            const bool changes =
+                is_unsigned_ && *type_ >= NumberType::int8 && *type_ <= NumberType::int64;
+            if (changes) type_ = static_cast<NumberType>(static_cast<int>(*type_) + to_unsigned);
+        } else {
+            is_unsigned_ = false;
+        }
+    }
+
+    /// Remembers the value of "#define N 3", and passes over "#if 0".
     void take_directive() {
         const std::size_t begin = at_;
         do at_ = std::min(text_.find('\n', at_ + 1), text_.size());
@@ -74,6 +109,26 @@ private:
             line.remove_prefix(part.size());
         }
         if (words[0] == "define") macros_[words[1]] = words[2];
+        const bool is_off = words[0] == "if" && words[1] == "0";
+        if (in_list_ && !is_off && (words[0].starts_with("if") || words[0].starts_with("el"))) {
+            at_ = begin;
+            fail("; expected a list without conditions");
+        }
+        if (is_off) skip_branch();
+    }
+
+    /// Moves behind the #endif of "#if 0", or its #else.
+    void skip_branch() {
+        for (std::size_t depth = 1; depth != 0 && at_ < text_.size();) {
+            at_ = std::min(text_.find_first_not_of(" \t\r\n", at_), text_.size());
+            const std::size_t end = std::min(text_.find('\n', at_), text_.size());
+            std::string_view line = text_.substr(at_, end - at_);
+            at_ = end;
+            if (!line.starts_with('#')) continue;
+            line.remove_prefix(std::min(line.find_first_not_of("# \t"), line.size()));
+            if (line.starts_with("if")) ++depth;
+            if (line.starts_with("endif") || (depth == 1 && line.starts_with("el"))) --depth;
+        }
     }
 
     void skip_quoted() {
@@ -119,13 +174,16 @@ private:
                             : "a comment before it, as attn writes it");
         }
         if (described_ && is_real()) type_ = described_->type.kind;
-        if (!take_list()) return {};
+        in_list_ = true;
+        const bool is_list = take_list();
+        in_list_ = false;
+        if (!is_list) return {};
         if (!take(';') && (is_at_end() || text_[at_] != ',')) fail("; expected ';'");
         array.shape = shape_of(array.shape, begin);
         // A type of an unknown name may be real.
-        const bool is_other = type_ == NumberType::int64 && !is_whole_;
-        array.type_name = row_of(is_other ? NumberType::float64 : type_).name;
-        Described own{array, {.kind = is_other ? NumberType::float64 : type_}};
+        const NumberType type = type_.value_or(is_whole_ ? NumberType::int64 : NumberType::float64);
+        array.type_name = row_of(type).name;
+        Described own{array, {.kind = type}};
         if (described_) own = *std::exchange(described_, {});
         own.array.shape = array.shape;
         const std::size_t size = row_of(own.type.element()).size;
@@ -139,9 +197,10 @@ private:
         return array_of(std::move(own), words);
     }
 
-    /// Whether constants are numbers, not words.
+    /// Whether constants are numbers, not words or integers of a known type.
     bool is_real() const {
-        return !described_ || (described_->type.is_plain() && is_float(described_->type.kind));
+        return described_ ? described_->type.is_plain() && is_float(described_->type.kind)
+                          : !type_ || is_float(*type_);
     }
 
     static constexpr std::size_t deepest = 32, unknown = std::numeric_limits<std::size_t>::max();
@@ -221,7 +280,7 @@ private:
         } else {
             number = parse_loose_number(token);
             if (type_ == NumberType::float32)
-                number.value = rounded_once(number.value, token.substr(0, number.length), type_);
+                number.value = rounded_once(number.value, token.substr(0, number.length), *type_);
         }
         const std::size_t after =
             std::min(token.find_first_not_of("fFlLuU", number.length), token.size());
@@ -234,20 +293,28 @@ private:
         const bool is_negative = token[0] == '-';
         const std::uint64_t whole = bits.value_or(0) * (is_negative ? ~std::uint64_t{0} : 1);
         if (is_real() && std::isfinite(number.value) &&
-            (is_whole ? std::abs(number.value) > 0x1p53
-                      : type_ == NumberType::float32 && overflows(number.value, type_)))
+            (is_whole ? bits.value_or(~std::uint64_t{0}) > std::uint64_t{1} << 53
+                      : type_ == NumberType::float32 && overflows(number.value, *type_)))
             fail("; expected ", is_whole ? "an integer up to 2^53" : "a number of float32");
         if (!is_real()) {
-            const int width = described_->type.width(), unused = 64 - width;
+            const int width = described_ ? described_->type.width()
+                                         : static_cast<int>(8 * row_of(*type_).size),
+                      unused = 64 - width;
             const auto top = static_cast<std::int64_t>(whole << unused);
-            // Hexadecimal digits are those of the word's bits.
+            const bool has_width = whole << unused >> unused == whole,
+                       is_unsigned = !described_ && *type_ >= NumberType::uint8;
+            // Hexadecimal digits are those of the word's bits; attn writes all of them.
             const bool fits =
                 is_hex && !is_negative
-                    ? whole << unused >> unused == whole &&
-                          number.length == digits + static_cast<std::size_t>(width + 3) / 4
-                    : static_cast<std::uint64_t>(top >> unused) == whole &&
-                          (top < 0) == is_negative;
-            if (!is_whole || !bits || !fits) fail("; expected a word of ", width, " bits");
+                    ? has_width &&
+                          (!described_ ||
+                           number.length == digits + static_cast<std::size_t>(width + 3) / 4)
+                : is_unsigned ? has_width && !is_negative
+                              : static_cast<std::uint64_t>(top >> unused) == whole &&
+                                    (top < 0) == (is_negative && whole != 0);
+            if (!is_whole || !bits || !fits)
+                fail(described_ ? "; expected a word of " : "; expected an integer of ", width,
+                     " bits");
         }
         is_whole_ &= is_whole;
         at_ += is_lowest ? lowest.size() : token.size();
@@ -279,7 +346,9 @@ private:
         std::int64_t whole;
     };
 
-    NumberType type_ = NumberType::int64;  ///< of the declaration; int64 for unknown words
+    std::optional<NumberType> type_;  ///< of the declaration; empty for unknown words
+    bool is_unsigned_ = false;        ///< the word before was "unsigned"
+    bool in_list_ = false;
     std::map<std::string_view, std::string_view> macros_;
     std::vector<Constant> constants_;
     bool is_whole_ = true;  ///< all of them, as they are written

@@ -313,8 +313,9 @@ ReadText read_text(const Source& source, const ArrayRules& rules, const CsvStyle
                            style.index == Guess::automatic && style.labels == Guess::automatic;
     if (!may_count || !read->labels.empty()) return {std::move(*read), layout.rows, reader.shape()};
     const Array<double>& values = read->matrix.values;
-    const bool counts = counts_rows(layout, values);
-    if (counts && values.shape(0) > 1 && has_decimals(layout, values)) {
+    const bool counts = counts_rows(layout, values),
+               are_labels_next = names_all && names_labels(layout.header.fields[1].text);
+    if (counts && values.shape(0) > 1 && has_decimals(layout, values) && !are_labels_next) {
         CsvStyle as_index = style;
         as_index.index = Guess::yes;
         ReadText again = read_text(source, rules, as_index, workers, piece_size);

@@ -37,6 +37,12 @@ struct InputFile {
     std::optional<ArrayFile> arrays;               ///< of the binary formats, C, memh
 
     bool holds_object() const { return document != nullptr && !document->is_array(); }
+    /// The bytes of its text in memory, and of the document that its lines were joined to.
+    double text_bytes() const {
+        if (source == nullptr) return 0;
+        const bool is_joined = document != nullptr && !document->is_of(*source);
+        return static_cast<double>(source->text.size()) * (is_joined ? 2 : 1);
+    }
 };
 
 /// An array of a file, not read yet: one of a binary file, or a member of a JSON object. Valid

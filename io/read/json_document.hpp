@@ -110,6 +110,8 @@ public:
     /// The members of an invalid object before its error; none of anything else.
     static JsonDocument as_far_as_it_reads(const Source& source);
 
+    /// Whether its text is that of the source, and not made of it.
+    bool is_of(const Source& source) const { return &source == &source_; }
     bool is_array() const { return is_array_; }
     const std::vector<JsonMember>& members() const { return members_; }
     const JsonMember* find(const std::string& key) const;

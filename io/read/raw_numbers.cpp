@@ -123,12 +123,19 @@ StoredArray raw_array(const std::shared_ptr<const Bytes>& bytes, const RawNumber
 }
 
 StoredArray raw_array(const StoredArray& array, const RawNumbers& numbers) {
-    if (elements_of(numbers.shape) != array.elements() || array.type_name != numbers.type_name)
+    // Integers are words: uint16_t holds the bits of bfloat16. Those of 64 bits may be numbers.
+    const bool are_words = array.type && *array.type != NumberType::boolean &&
+                           !is_float(*array.type) && numbers.size() < sizeof(std::int64_t) &&
+                           row_of(*array.type).size == numbers.size();
+    if (elements_of(numbers.shape) != array.elements() ||
+        (array.type_name != numbers.type_name && !are_words))
         throw Error(ErrorKind::input, array.location(), array.elements(), " numbers of ",
                     array.type_name, "; expected ", numbers.text());
     StoredArray made = array;
     made.shape = numbers.shape;
-    return made;
+    made.type = numbers.type.kind;
+    made.type_name = numbers.type_name;
+    return made.type == NumberType::fixed ? as_numbers(made, numbers.type, numbers.size()) : made;
 }
 
 }  // namespace attn::io
