@@ -14,12 +14,16 @@ OutputFolder::OutputFolder(const std::string& path, const std::set<std::string>&
                            const std::set<std::string>& replaced)
     : target_(path) {
     while (target_.size() > 1 && target_.ends_with('/')) target_.pop_back();
-    std::error_code error;
+    std::error_code error, missing;
+    if (fs::is_symlink(fs::symlink_status(target_, missing)))
+        target_ = fs::canonical(target_, error).string();
+    if (error) fail_to_write(path, error.value());
     if (path_exists(target_))
         for (fs::directory_iterator entry(target_, error), end; !error && entry != end;
              entry.increment(error)) {
             require_unread(entry->path().string());
-            if (!replaced.contains(entry->path().filename().string()))
+            const bool is_file = fs::is_regular_file(entry->symlink_status(error));
+            if (!is_file || !replaced.contains(entry->path().filename().string()))
                 throw Error(ErrorKind::io, entry->path().string(),
                             "would be lost, as the folder is replaced; expected a folder of a "
                             "result and nothing else, or the name of a new one");

@@ -82,6 +82,7 @@ StoredArray as_numbers(StoredArray array, const StoredType& type, std::size_t si
         numbers.push_back(static_cast<double>(top >> unused) * type.step());
     }
     hold_numbers(array, array.bytes->name(), numbers);
+    array.words = type;
     return array;
 }
 

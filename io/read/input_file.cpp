@@ -107,6 +107,7 @@ InputFile open_raw_file(const DataPath& path, const InputFormat* format, const A
         const bool is_memh = !is_unread_name(path.file) && format_of_name(path.file) == memh_input;
         const auto bytes = Bytes::open(path.file, access, is_memh ? check_text : nullptr);
         file.arrays = ArrayFile{bytes->name(), {}, {}};
+        if (!is_memh) require_whole_bytes(bytes->name(), *path.raw);
         file.arrays->arrays.push_back(is_memh ? raw_array(read_source(bytes), *path.raw)
                                               : raw_array(bytes, *path.raw));
     }

@@ -57,6 +57,8 @@ public:
         return words;
     }
 
+    std::uint64_t first_address() const { return first_; }
+
 private:
     /// The first one of words that attn did not write may be any.
     void check_address(std::string_view digits, std::size_t words) {
@@ -97,9 +99,12 @@ StoredArray raw_array(const Source& words, const RawNumbers& numbers) {
         throw Error(ErrorKind::usage, words.name, "is text, whose words have no order of bytes; ",
                     "expected ", numbers.type_name, " without be");
     MemhReader reader(words, false);
-    return raw_array(Bytes::of(words.name, reader.take_words(numbers.type, numbers.size(),
-                                                             numbers.shape, numbers.text())),
-                     numbers);
+    StoredArray array = raw_array(
+        Bytes::of(words.name,
+                  reader.take_words(numbers.type, numbers.size(), numbers.shape, numbers.text())),
+        numbers);
+    array.address = reader.first_address();
+    return array;
 }
 
 bool starts_as_memh(std::string_view text) {

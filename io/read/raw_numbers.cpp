@@ -35,13 +35,13 @@ bool take_type(std::string_view text, RawNumbers& numbers) {
         return true;
     }
     if (!text.starts_with(fixed_name)) return false;
-    // As --store has it, in whole bytes.
+    // As --store has it.
     std::string fixed(text);
     const std::size_t point = fixed.find('.');
     if (point == fixed.npos || fixed.find_first_of(":,") != fixed.npos) return false;
     fixed[point] = ',';
     fixed.insert(fixed_name.size(), ":");
-    return parse_stored_type(fixed, numbers.type).empty() && numbers.type.bits % 8 == 0;
+    return parse_stored_type(fixed, numbers.type).empty();
 }
 
 /// "2x3"
@@ -94,6 +94,12 @@ void check_raw_path(const std::string& path) {
                 "fixedBITS.FRACTION of whole bytes, and the same with be at the end: big-endian");
 }
 
+void require_whole_bytes(const std::string& name, const RawNumbers& numbers) {
+    if (!numbers.has_whole_bytes())
+        throw Error(ErrorKind::usage, name, numbers.type_name, " has ", numbers.type.width(),
+                    " bits; expected whole bytes, or words in a file that ends in .hex");
+}
+
 StoredArray raw_array(const std::shared_ptr<const Bytes>& bytes, const RawNumbers& numbers) {
     const std::uint64_t given = bytes->size();
     const auto wanted = elements_of(numbers.shape, numbers.size());
@@ -127,6 +133,7 @@ StoredArray raw_array(const StoredArray& array, const RawNumbers& numbers) {
     const bool are_words = array.type && *array.type != NumberType::boolean &&
                            !is_float(*array.type) && numbers.size() < sizeof(std::int64_t) &&
                            row_of(*array.type).size == numbers.size();
+    require_whole_bytes(array.location(), numbers);
     if (elements_of(numbers.shape) != array.elements() ||
         (array.type_name != numbers.type_name && !are_words))
         throw Error(ErrorKind::input, array.location(), array.elements(), " numbers of ",

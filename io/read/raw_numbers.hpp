@@ -18,8 +18,9 @@ struct RawNumbers {
     bool has_big_endian = false;  ///< the type ends with "be"
     std::vector<std::size_t> shape;
 
-    /// Bytes of a number.
-    std::size_t size() const { return static_cast<std::size_t>(type.width()) / 8; }
+    /// Bytes of a number. Only hexadecimal words may have other bits than theirs.
+    std::size_t size() const { return (static_cast<std::size_t>(type.width()) + 7) / 8; }
+    bool has_whole_bytes() const { return type.width() % 8 == 0; }
 
     /// "(2, 3) of float32"
     std::string text() const;
@@ -36,6 +37,9 @@ std::optional<RawPath> split_raw_path(const std::string& path);
 /// Errors: kind usage if the path is that of a file, and something else than a type and a shape
 /// behind it.
 void check_raw_path(const std::string& path);
+
+/// Errors: kind usage for a type whose bits are not whole bytes.
+void require_whole_bytes(const std::string& name, const RawNumbers& numbers);
 
 /// The array of these bytes, not read yet; fixed point is read, as float64. Errors: kind input if
 /// their number is not that of the shape.

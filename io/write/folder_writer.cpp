@@ -36,9 +36,13 @@ std::unique_ptr<OutputFolder> write_folder(const std::string& path, Report repor
         const auto bytes = Bytes::open(old, {.is_own_output = true});
         const auto head = parse_metadata(old, bytes->read(0, bytes->size()));
         replaced.insert(manifest);
+        // As attn lists them: other programs have files of this name too.
         for (const auto& entry : member(head == nullptr ? nlohmann::json() : *head, "files"))
-            if (const auto file = member(entry, "file"); file.is_string())
+            if (const auto name = member(entry, "name"), file = member(entry, "file");
+                name.is_string() && file == name.get<std::string>() + ".npy" &&
+                entry.contains("dtype") && entry.contains("shape"))
                 replaced.insert(file.get<std::string>());
+        if (replaced.size() == 1) replaced.clear();
     }
     auto folder = std::make_unique<OutputFolder>(path, files, replaced);
     write_file(folder->path_of(manifest), [&](Output& out) { write_manifest(out, report, {}); });
