@@ -58,6 +58,16 @@ bool is_mha(const Request& request, const Plan& plan) {
 }
 
 /// nn.MultiheadAttention and others have no mask of their own, and the mode is causal by default.
+/// Two classes have the same names; the shapes of the other's heads fit too.
+std::string note_of_qkv_layout(const Request& request, const Plan& plan) {
+    const io::Family* const family = request.family;
+    if (family == nullptr || !family->of_class || request.qkv_layout || plan.heads == 1 ||
+        family->layers.front().joined != JoinedHeads::groups)
+        return {};
+    return "the queries, keys and values are read head by head, as in " +
+           std::string(family->name) + "; --qkv-layout parts reads all queries first, heads as now";
+}
+
 std::string note_of_causal(const Request& request, const Plan& plan) {
     const bool takes_mask =
         request.family != nullptr ? request.family->takes_mask : !request.weight_names.empty();
@@ -120,7 +130,7 @@ std::vector<std::string> notes_of_shapes(const Request& request, const Plan& pla
     std::vector<std::string> notes;
     for (std::string note : {note_of_packed_heads(request, plan), note_of_heads_axis(request, plan),
                              note_of_tokens_axis(request, plan), note_of_causal(request, plan),
-                             note_of_mask(request, plan)})
+                             note_of_qkv_layout(request, plan), note_of_mask(request, plan)})
         if (!note.empty()) notes.push_back(std::move(note));
     return notes;
 }

@@ -172,7 +172,7 @@ void draw_inputs(const Request& request, Operands& operands) {
     }
     RandomStream stream(request.settings);
     std::vector<RealArray> drawn = attn::draw_inputs(request.settings, stream);
-    operands.after_inputs = std::make_shared<const RandomStream>(std::move(stream));
+    operands.after_inputs = std::make_shared<const RandomStream>(stream);
     for (std::size_t i = 0; i < drawn.size(); ++i)
         operands[drawn_operand(drawn.size(), i)] = with_corners(std::move(drawn[i]), request);
 }

@@ -12,14 +12,18 @@ void check_numbers(const Settings& s) {
     for (const double number : s.init_numbers)
         if (overflows(number, s.dtype)) refuse("init", overflow_text(s.dtype));
     if (s.init_numbers.empty()) return;
-    if ((s.init == Init::xavier_uniform || s.init == Init::xavier_normal) && at(0) < 0)
-        refuse("init", "a gain below 0; expected at least 0");
+    const bool is_xavier = s.init == Init::xavier_uniform || s.init == Init::xavier_normal;
+    if (is_xavier && at(0) < 0) refuse("init", "a gain below 0; expected at least 0");
     if (s.init == Init::uniform && (at(0) > at(1) || overflows(at(1) - at(0), s.dtype)))
         refuse("init",
                "not an interval of --dtype; expected uniform,A,B with A of at most B, and B - A in "
                "its range");
     if (s.init == Init::normal && at(1) < 0)
         refuse("init", "a standard deviation below 0; expected at least 0");
+    // A normal number is within 9 standard deviations, and xavier's bounds are at most 2 gains.
+    if ((is_xavier && overflows(9 * at(0), s.dtype)) ||
+        (s.init == Init::normal && overflows(std::abs(at(0)) + 9 * at(1), s.dtype)))
+        refuse("init", "draws numbers beyond the range of --dtype; expected smaller ones");
     const auto is_integer = [](double x) { return std::trunc(x) == x && std::abs(x) <= 0x1p53; };
     if (s.init == Init::randint && !(is_integer(at(0)) && is_integer(at(1)) && at(0) < at(1)))
         refuse("init",

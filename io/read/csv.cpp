@@ -314,7 +314,7 @@ ReadText read_text(const Source& source, const ArrayRules& rules, const CsvStyle
     if (!may_count || !read->labels.empty()) return {std::move(*read), layout.rows, reader.shape()};
     const Array<double>& values = read->matrix.values;
     const bool counts = counts_rows(layout, values),
-               are_labels_next = names_all && names_labels(layout.header.fields[1].text);
+               are_labels_next = counts && names_all && names_labels(layout.header.fields[1].text);
     if (counts && values.shape(0) > 1 && has_decimals(layout, values) && !are_labels_next) {
         CsvStyle as_index = style;
         as_index.index = Guess::yes;

@@ -8,6 +8,7 @@
 
 #include "core/base/low_precision.hpp"
 #include "io/text/number_text.hpp"
+#include "io/text/text.hpp"
 
 namespace attn::io {
 namespace {
@@ -117,6 +118,17 @@ std::string parse_stored_type(std::string_view text, StoredType& type) {
     const std::size_t colon = std::min(text.find(':'), text.size());
     const auto* const named = find_row(
         stored_types, &std::pair<NumberType, std::string_view>::second, text.substr(0, colon));
+    if (constexpr std::string_view hls = "ap_fixed<"; text.starts_with(hls)) {
+        const std::string_view sizes = text.substr(hls.size());
+        const std::size_t comma = std::min(sizes.find(','), sizes.size() - 1);
+        const auto bits = number_of_text<int>(sizes.substr(0, comma)),
+                   whole = number_of_text<int>(trimmed(
+                       sizes.substr(comma + 1, sizes.find_first_of(",>", comma + 1) - comma - 1)));
+        if (bits && whole)
+            return concat("the name of HLS; expected fixed:", *bits, ",",
+                          std::int64_t{*bits} - *whole, ",TRN,WRAP, which is ap_fixed<", *bits, ",",
+                          *whole, ">");
+    }
     if (named == nullptr) return expected_types;
     StoredType made;
     made.kind = named->first;

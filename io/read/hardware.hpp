@@ -51,6 +51,6 @@ private:
 
 /// The words of an array of float64, `size` bytes each, as numbers of the type: two's complement.
 /// Scaling by a power of two is exact.
-StoredArray as_numbers(StoredArray words, const StoredType& type, std::size_t size);
+StoredArray as_numbers(StoredArray array, const StoredType& type, std::size_t size);
 
 }  // namespace attn::io

@@ -98,7 +98,7 @@ private:
             const std::size_t digits = std::min(
                 rest.ends_with('*') ? start_of_scale(rest) : rest.find_first_not_of("0123456789"),
                 rest.size());
-            const auto last = number_of_text<std::size_t>(rest.substr(0, digits));
+            const auto last = number_of_text<std::size_t>(trimmed(rest.substr(0, digits)));
             if (!first || !last || *first == 0 || *first > *last || *last > columns_)
                 fail(line, "found ", excerpt(line, 0), "; expected columns of the ", columns_);
             begin_block(*first - 1, *last);
@@ -118,9 +118,10 @@ private:
         if (!is_julia_ && line.ends_with('*')) {
             line.remove_prefix(start_of_scale(line));
             const auto scale = number_of_text<double>(trimmed(line.substr(0, line.size() - 1)));
-            if (!scale || !(*scale > 0))
+            const double power = scale && *scale > 0 ? std::log10(*scale) : 0.5;
+            if (std::abs(power - std::round(power)) > 1e-9)
                 fail(line, "found ", excerpt(line, 0), "; expected a power of ten");
-            exponent_ = static_cast<int>(std::lround(std::log10(*scale)));
+            exponent_ = static_cast<int>(std::lround(power));
             return;
         }
         take_row(line);

@@ -259,8 +259,8 @@ ModelSpec OpenModel::specify(std::size_t tokens, const ModelInput* input) const 
         std::string around = tensors_->prefix();
         if (around.ends_with(row.prefix)) around.resize(around.size() - row.prefix.size());
         Parameter bias;
-        for (const std::string& start : {std::string(), around, std::string("language_model."),
-                                         std::string("model.")}) {
+        for (const std::string& start :
+             {std::string(), around, std::string("language_model."), std::string("model.")}) {
             whole.set_prefix(start);
             // The library's own name takes precedence over that in its files.
             for (const std::string_view head : {std::string_view("lm_head"), row.head})

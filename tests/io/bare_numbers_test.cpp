@@ -71,7 +71,25 @@ TEST_CASE("bare numbers: every type by every name, in bytes and words") {
     CHECK(split_data_path("-:float32:2x3").file == "-");
     CHECK(split_data_path("a.npz:float32:2").raw->shape == std::vector<std::size_t>{2});
     CHECK(split_data_path("a.npz:layer:0").array == "layer:0");
-    for (const char* wrong : {"float23:3x4", "float32", "float32:3x", "float32:0x3", "fixed12.4:2",
+    write_text("w.hex", "@40\n23f\n3ec\n");  // ap_fixed<10,4> of 8.99 and -0.3
+    CHECK(read("w.hex:fixed10.6:2", {2}) == std::vector{-7.015625, -0.3125});
+    CHECK(open_input_file("w.hex:fixed10.6:2").arrays->arrays[0].address == 0x40u);
+    CHECK(contains(error_of([] { open_input_file("x.raw:fixed10.6:2"); }), "whole bytes"));
+    write_text("bits.h", "const uint16_t w[2] = {0x3fc0, 0xbf40};");
+    CHECK(read("bits.h:bfloat16:2", {2}) == std::vector{1.5, -0.75});
+    write_text("w.h",
+               "unsigned char a[1] = {255}; const int8_t b[2] = {0xff, 127};\n"
+               "#if 0\nfloat off[1] = {1};\n#endif\nfloat64_t d[] = {0.1, 1e-40};");
+    CHECK(read("w.h:b", {2}) == std::vector{-1.0, 127.0});
+    CHECK(read("w.h:d", {2}) == std::vector{0.1, 1e-40});
+    CHECK(open_input_file("w.h").arrays->arrays.size() == 3);
+    for (const char* c :
+         {"int8_t a[1] = {300};", "uint8_t a[1] = {-1};", "int a[1] = {1.5};",
+          "int x[1] = {\n#ifdef A\n1\n#endif\n};", "foo a[1] = {9007199254740993};"}) {
+        write_text("c.h", c);
+        CHECK(contains(error_of([] { open_input_file("c.h"); }), "expected"));
+    }
+    for (const char* wrong : {"float23:3x4", "float32", "float32:3x", "float32:0x3", "fixed65.4:2",
                               "tf32:1", "fixed16.2000:2", ":2", "float32:99999999999999999999"})
         CHECK(contains(error_of([&] { open_input_file("x.raw:" + std::string(wrong)); }),
                        "expected a type and sizes"));

@@ -73,8 +73,9 @@ TEST_CASE("csv index: only a style that is noted finds columns that count; the n
           "f.csv: the first column is read as an index, as it counts the rows; --csv-index no "
           "reads numbers");
     CHECK(read(text, noted(Guess::no)).meaning.values.size() == 6);
-    for (const char* data : {"# shape: 2,3\n0,0.5,0.25\n1,1.5,-0.5\n", "0,5,2\n1,1,3\n",
-                             "0.0,0.5\n1.0,0.25\n", "0,0.5\n2,0.25\n", "0,0.5\n"})
+    for (const char* data :
+         {"# shape: 2,3\n0,0.5,0.25\n1,1.5,-0.5\n", "0,5,2\n1,1,3\n", "x,id,y\n1,5,0.5\n2,6,0.25\n",
+          "0.0,0.5\n1.0,0.25\n", "0,0.5\n2,0.25\n", "0,0.5\n"})
         CHECK(read(data, noted()).meaning.labels.empty());
 }
 
