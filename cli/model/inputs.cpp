@@ -44,8 +44,7 @@ void read_text(const ModelAsked& asked, const io::Tokenizer& tokenizer, ModelQue
         return pair ? tokenizer.encode_pair(text, *pair, adds, most)
                     : tokenizer.encode(text, adds, most);
     });
-    question.note = note_of_truncation(location_of(asked.request, "truncate"), tokens.ids.size(),
-                                       tokens.left_out);
+    question.left_out = tokens.left_out;
     if (tokens.ids.empty())
         throw setting_error(asked.request, "text", "the text has no tokens; expected at least one");
     input.ids.assign(tokens.ids.begin(), tokens.ids.end());

@@ -121,7 +121,7 @@ ModelAsked model_of_record(const Request& defaults, const Program& program, io::
 
 struct ModelQuestion {
     ModelInput input;
-    std::string note;  ///< on tokens that are left out, or empty
+    std::uint64_t left_out = 0;  ///< tokens of the text
     std::vector<std::size_t> layers;
     std::string layers_as_asked;  ///< if `layers` of another request would not
                                   ///< select the same

@@ -105,6 +105,7 @@ ModelPlan::ModelPlan(const ModelAsked& asked, ModelFiles& files)
     check_type(args, model_);
     question_.emit = arrays_named(request_, model_.decoder() != nullptr);
     request_.tokens = read_input(asked, files, question_);
+    request_.num_truncated_tokens = question_.left_out;
     question_.generate = static_cast<std::size_t>(args.whole("generate").value_or(0));
     spec_ = at_locations(request_, [&] {
         return model_.specify(length_of(question_.input),
@@ -241,7 +242,9 @@ std::vector<bool> ModelPlan::valid_tokens() const {
 
 std::vector<std::string> ModelPlan::notes() const {
     std::vector<std::string> notes;
-    if (!question_.note.empty()) notes.push_back(question_.note);
+    if (question_.left_out != 0)
+        notes.push_back(note_of_truncation(location_of(request_, "truncate"),
+                                           question_.input.ids.size(), question_.left_out));
     const ModelInput& input = question_.input;
     const EmbeddingSpec& embedding = spec_.embedding;
     const auto first = std::find(input.valid.begin(), input.valid.end(), true);

@@ -82,11 +82,13 @@ HeadMembers start_of_head(const Request& request) {
     // The arrays of a batch's packed answers are elsewhere: its lines are those of an index.
     const bool is_index = request.of_batch && !request.format->json;
     HeadMembers head;
-    head.reserve(9);
+    head.reserve(10);
     if (!request.bare)
         head.emplace_back("schema", io::value_text(is_index ? schemas::index : schemas::result));
     if (!request.id.empty()) head.emplace_back("id", request.id);
     if (!request.meta.empty()) head.emplace_back("meta", request.meta);
+    if (!request.bare && request.num_truncated_tokens != 0)
+        head.emplace_back("num_truncated_tokens", std::to_string(request.num_truncated_tokens));
     return head;
 }
 

@@ -77,7 +77,7 @@ int run_partial(const Args& args) {
     Plan plan = plan_of(question, {.keys = range});
     PartFile file{"", {range}, {}, {}};
     for (auto& [key, value] : head_of(question.request, plan))
-        if (key != "schema" && key != "id" && key != "meta")
+        if (key != "schema" && key != "id" && key != "meta" && key != "num_truncated_tokens")
             file.question[key] = io::parse_own<nlohmann::ordered_json>(value);
     plan.operands = shapes_of_range(std::move(plan.operands), rows, plan.new_keys());
     show_notes(check_part_size(question.request, plan));

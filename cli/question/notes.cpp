@@ -126,6 +126,13 @@ std::string note_of_truncation(const std::string& location, std::size_t kept,
            " tokens are left out, at the end of the text";
 }
 
+void note_truncation(Request& request, std::size_t kept, std::size_t left_out,
+                     std::vector<std::string>& notes) {
+    request.num_truncated_tokens = left_out;
+    if (left_out != 0)
+        notes.push_back(note_of_truncation(location_of(request, "truncate"), kept, left_out));
+}
+
 std::vector<std::string> notes_of_shapes(const Request& request, const Plan& plan) {
     std::vector<std::string> notes;
     for (std::string note : {note_of_packed_heads(request, plan), note_of_heads_axis(request, plan),

@@ -143,7 +143,7 @@ private:
             TextInput text = read_text(request_);
             operands_["inputs"] = std::move(text.inputs);
             operands_.token_ids = std::move(text.token_ids);
-            if (!text.note.empty()) read_.notes.push_back(std::move(text.note));
+            read_.left_out = text.left_out;
             const bool has_labels =
                 request_.text ? request_.has("tokens") : !request_.tokens.empty();
             if (!has_labels) read_.tokens = std::move(text.tokens);

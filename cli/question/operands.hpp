@@ -45,6 +45,7 @@ struct ReadOperands {
     std::optional<std::vector<std::string>> tokens = {}, context_tokens = {};
     std::map<std::string, std::string> files = {};  ///< names of the operands' own files, by key
     std::vector<std::string> notes = {};
+    std::uint64_t left_out = 0;     ///< words of a text
     bool may_be_nonfinite = false;  ///< NaN and infinities of inputs and context were not refused
     /// Bytes of the largest text plus the largest elements before rounding, of any operand's file.
     double text_bytes_while_reading = 0;
@@ -96,7 +97,7 @@ struct TextInput {
     RealArray inputs;  ///< of a text, and of random numbers: their shape, without elements
     std::vector<std::int64_t> token_ids;  ///< of an embedded text; else empty
     std::vector<std::string> tokens;      ///< labels
-    std::string note = {};                ///< on words that are left out, or empty
+    std::uint64_t left_out = 0;           ///< words
 };
 
 /// The request with the text of its example, all defaults of the text's embedding, and the type of

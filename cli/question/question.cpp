@@ -122,6 +122,7 @@ private:
                           std::move(read.notes)};
         Request& request = question.request;
         question.may_be_nonfinite = read.may_be_nonfinite;
+        note_truncation(request, question.operands.token_ids.size(), read.left_out, question.notes);
         if (read.tokens) request.tokens = std::move(*read.tokens);
         if (read.context_tokens) request.context_tokens = std::move(*read.context_tokens);
         for (auto& [key, file] : read.files) request.locations[key] = std::move(file);

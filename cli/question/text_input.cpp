@@ -87,11 +87,10 @@ TextInput read_text(const Request& request) {
                       kept = std::min<std::size_t>(size, request.truncate.value_or(size));
     words.tokens.resize(kept);
     words.ids.resize(kept);
-    std::string note = note_of_truncation(location_of(request, "truncate"), kept, size - kept);
     check_table_size(request, words.tokens.size());
     const auto columns = static_cast<std::size_t>(*request.embed_dim);
     return {without_elements(request, {words.ids.size(), columns}), std::move(words.ids),
-            std::move(words.tokens), std::move(note)};
+            std::move(words.tokens), size - kept};
 }
 
 void set_shapes_of_draws(const Request& request, Operands& operands) {

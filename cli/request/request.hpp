@@ -163,6 +163,7 @@ struct Request {
     std::string token_label;
     /// One label per token of the inputs or the query, or empty. In sdpa, one per query or one per
     /// key.
+    std::uint64_t num_truncated_tokens = 0;  ///< that `truncate` left out of the text
     std::vector<std::string> tokens;
     std::vector<std::string> context_tokens;  ///< the same for the context or the key
 

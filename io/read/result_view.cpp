@@ -15,10 +15,23 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::array<std::string_view, 16> head_keys{
-    "schema",      "kv_range",    "digest",      "mode",           "id",           passed_on_key,
-    "config",      "asked",       "shapes",      "layout",         "rng_consumed", "layers",
-    label_keys[0], label_keys[1], label_keys[2], layer_numbers_key};
+constexpr std::array<std::string_view, 17> head_keys{"schema",
+                                                     "kv_range",
+                                                     "digest",
+                                                     "mode",
+                                                     "id",
+                                                     passed_on_key,
+                                                     "config",
+                                                     "asked",
+                                                     "shapes",
+                                                     "layout",
+                                                     "rng_consumed",
+                                                     "layers",
+                                                     label_keys[0],
+                                                     label_keys[1],
+                                                     label_keys[2],
+                                                     layer_numbers_key,
+                                                     "num_truncated_tokens"};
 
 constexpr std::size_t max_results = 4096;
 constexpr const char* generated_key = "generated";

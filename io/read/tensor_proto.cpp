@@ -17,14 +17,16 @@ constexpr std::string_view onnx_types =
 enum OnnxField : std::uint64_t {
     dims = 1,
     data_type,
-    float_data = 4,
+    segment,
+    float_data,
     int32_data,
     int64_data = 7,
     tensor_name,
     raw_data,
     double_data,
     uint64_data,
-    data_location = 14,
+    external_data = 13,
+    data_location,
     last_field = 16
 };
 
@@ -51,7 +53,8 @@ bool take_varint(std::string_view& bytes, std::uint64_t& number) {
 struct MessageField {
     std::uint64_t id = 0, number = 0;
     bool is_number = false;
-    std::string_view bytes;  ///< of a field that is not one number
+    std::string_view bytes;    ///< of a field that is not one number
+    std::size_t one_size = 0;  ///< bytes of one number of a fixed size; 0: of a list or none
 };
 
 /// Takes a field from the start. False if it is cut off.
@@ -59,10 +62,11 @@ bool take_field(std::string_view& bytes, MessageField& field) {
     std::uint64_t tag = 0, size = 0;
     if (!take_varint(bytes, tag)) return false;
     const std::uint64_t kind = tag & 7;
-    field = {tag >> 3, 0, kind == 0, {}};
+    field = {tag >> 3, 0, kind == 0, {}, 0};
     if (field.is_number) return take_varint(bytes, field.number);
     if (kind == 1) size = 8;
     if (kind == 5) size = 4;
+    field.one_size = static_cast<std::size_t>(size);
     if (size == 0 && (kind != 2 || !take_varint(bytes, size))) return false;
     if (size > bytes.size()) return false;
     field.bytes = bytes.substr(0, static_cast<std::size_t>(size));
@@ -128,13 +132,16 @@ private:
             array_.name = field.bytes;
             if (find_invalid_utf8(array_.name) != std::string_view::npos)
                 fail("its name is not UTF-8; expected UTF-8");
+        } else if (field.id == segment) {
+            fail("is a segment of a tensor; expected a whole one");
         } else if (field.id == raw_data && !field.is_number) {
+            if (array_.bytes != nullptr) fail("raw_data twice; expected it once");
             array_.bytes = file_;
             array_.offset = field.bytes.empty()
                                 ? 0
                                 : static_cast<std::size_t>(field.bytes.data() - whole.data());
             array_.size = field.bytes.size();
-        } else if (field.id == data_location && field.number != 0) {
+        } else if (field.id == external_data || (field.id == data_location && field.number != 0)) {
             fail(
                 "its elements are in another file (external_data); expected npy, as numpy.save "
                 "writes onnx.numpy_helper.to_array(tensor, DIR)");
@@ -165,6 +172,8 @@ private:
         for (const MessageField& field : data_) {
             if (field.id != data_[0].id) fail("elements in two fields; expected them in one");
             if (field.id == float_data || field.id == double_data) {
+                if (field.is_number || (field.one_size != 0 && field.one_size != row.size))
+                    fail("an element of another size than ", row.name);
                 made += field.bytes;
                 continue;
             }

@@ -68,6 +68,7 @@ TEST_CASE("tokenize: a model's and a layer's text is that of a file, and its fir
         CHECK(whole == answer(model + Words{"--text", read_text("text.txt")}));
         const Outcome cut = run_attn(model + way + Words{"--truncate", "4"}, read_text("text.txt"));
         CHECK(contains(cut.err, "9 of 13 tokens are left out"));
+        CHECK(json::parse(cut.out)["num_truncated_tokens"] == 9);
         const json ids = whole["config"]["token_ids"];
         CHECK(json::parse(cut.out)["config"]["token_ids"] == json(ids.begin(), ids.begin() + 4));
         const Words layer{"causal", "--embed-dim", "4"};
@@ -76,6 +77,7 @@ TEST_CASE("tokenize: a model's and a layer's text is that of a file, and its fir
         const Outcome first =
             run_attn(layer + way + Words{"--truncate", "2"}, read_text("text.txt"));
         CHECK(json::parse(first.out)["tokens"] == json({"the", "head"}));
+        CHECK(json::parse(first.out)["num_truncated_tokens"] > 0);
         write_text("saved.json", first.out);
         CHECK(result_of({"causal", "--config", "saved.json"}) == json::parse(first.out));
     }
