@@ -33,6 +33,12 @@ DataPath split_data_path(const std::string& path) {
         const bool named = file == "-" || may_hold_names(file);
         if (named && colon + 1 < path.size()) return {file, path.substr(colon + 1)};
     }
+    // Printed arrays may have names, whatever the file's is.
+    const std::string file = path.substr(0, path.find(':')), name = path.substr(file.size() + 1);
+    const bool is_name = !name.empty() && is_letter(name[0]) && name.find(':') == name.npos;
+    if (is_name && !names_type(name) && format_of_name(file) == nullptr && path_exists(file) &&
+        !is_folder(file))
+        return {file, name};
     return {path, ""};
 }
 

@@ -37,8 +37,10 @@ bool find_keys(const Source& source, std::string& key, std::string& text_key) {
     if (first.find("schema") != nullptr || first.find("mode") != nullptr ||
         (find_array(key) && std::ranges::count(list_keys, key) == 0))
         return false;
-    if (std::ranges::none_of(list_keys, is_list) && !is_list(key)) return false;
-    if (key.empty() ? lists.size() > 1 : !is_list(key))
+    const bool is_request = first.find("inputs") != nullptr || first.find("query") != nullptr,
+               is_known = std::ranges::any_of(list_keys, is_list);
+    if (!is_known && !is_list(key) && (lists.empty() || is_request || !key.empty())) return false;
+    if (key.empty() ? lists.size() > 1 || !is_known : !is_list(key))
         throw Error(
             ErrorKind::input, source.name, "its lines hold the lists ",
             comma_list(lists, [](const std::string& list) { return one_line(shortened(list)); }),

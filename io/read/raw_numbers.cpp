@@ -60,6 +60,11 @@ std::string RawNumbers::text() const {
     return shape_text(shape) + " of " + type_name;
 }
 
+bool names_type(std::string_view text) {
+    RawNumbers numbers;
+    return take_type(text, numbers);
+}
+
 std::optional<RawPath> split_raw_path(const std::string& path) {
     const std::size_t last = path.rfind(':');
     const std::size_t before =

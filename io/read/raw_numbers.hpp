@@ -34,6 +34,9 @@ struct RawPath {
 /// Nothing if the path does not end with a type and a shape.
 std::optional<RawPath> split_raw_path(const std::string& path);
 
+/// Whether it is the name of a type of raw numbers.
+bool names_type(std::string_view text);
+
 /// Errors: kind usage if the path is that of a file, and something else than a type and a shape
 /// behind it.
 void check_raw_path(const std::string& path);

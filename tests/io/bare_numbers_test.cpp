@@ -89,6 +89,8 @@ TEST_CASE("bare numbers: every type by every name, in bytes and words") {
         write_text("c.h", c);
         CHECK(contains(error_of([] { open_input_file("c.h"); }), "expected"));
     }
+    write_text("named.txt", "q\ntensor([[1., 2.]])\nk\ntensor([[3., 4.]])\n");
+    CHECK(read("named.txt:k", {1, 2}) == std::vector{3.0, 4.0});
     for (const char* wrong : {"float23:3x4", "float32", "float32:3x", "float32:0x3", "fixed65.4:2",
                               "tf32:1", "fixed16.2000:2", ":2", "float32:99999999999999999999"})
         CHECK(contains(error_of([&] { open_input_file("x.raw:" + std::string(wrong)); }),
