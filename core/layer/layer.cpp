@@ -31,13 +31,12 @@ void keep_weights(const LayerWeights<T>& weights, Recorder& recorder) {
     if (weights.out) record("W_out", "b_out", *weights.out);
 }
 
-/// The stream of the seed where the weights' draws begin, of a question that draws from it. A dry
-/// run draws nothing.
+/// The stream of the seed where the weights' draws begin, of a question that draws from it.
 std::optional<RandomStream> stream_after_inputs(const Plan& plan,
                                                 const RandomStream* after_inputs = nullptr) {
     const Settings& s = plan.config;
     const bool draws_more = plan.draws_parameters() || (s.dropout != 0 && !s.dropout_seed);
-    if (is_dry_run() || (!draws_more && s.drawn_shape().empty())) return {};
+    if (!draws_more && s.drawn_shape().empty()) return {};
     if (after_inputs != nullptr) return *after_inputs;
     std::optional<RandomStream> stream(std::in_place, s);
     draw_inputs(s, *stream);
@@ -57,10 +56,10 @@ std::uint64_t draws_in_all(const Plan& plan, const std::optional<RandomStream>& 
 
 /// Dropout continues after the weights' draws, unless it has a separate generator. Independent
 /// heads each have a separate dropout.
-Dropout dropout_of(const Plan& plan, const std::optional<RandomStream>& of_weights) {
+Dropout dropout_of(const Plan& plan, const std::optional<RandomStream>& of_weights, bool draws) {
     Dropout dropout{plan.config.dropout, plan.config.dropout_stream, plan.independent_heads(),
                     plan.q_len};
-    if (plan.config.dropout == 0 || is_dry_run()) return dropout;
+    if (plan.config.dropout == 0 || !draws) return dropout;
     if (plan.config.dropout_seed) {
         dropout.generator = TorchGenerator(plan.config.dropout_seed->bits);
         dropout.generator->skip(*plan.config.dropout_skip);
@@ -160,11 +159,13 @@ AttentionCall<T> make_call(const Stages<T>& stages, Operands& operands, LayerPar
 template <class T>
 LayerParts<T> take_parts(const Plan& plan, Operands& operands) {
     LayerParts<T> parts;
-    std::optional<RandomStream> stream = stream_after_inputs(plan, operands.after_inputs.get());
+    const bool draws = !is_dry_run();
+    std::optional<RandomStream> stream;
+    if (draws) stream = stream_after_inputs(plan, operands.after_inputs.get());
     parts.weights = weights_of<T>(plan, operands, stream);
     parts.draws = draws_in_all(plan, stream);
     add_rules(parts.call, plan, operands);
-    parts.call.dropout = dropout_of(plan, stream);
+    parts.call.dropout = dropout_of(plan, stream, draws);
     return parts;
 }
 
