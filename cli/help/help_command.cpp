@@ -126,8 +126,10 @@ std::string list_of_all(const Program& program, std::size_t columns) {
 }
 
 std::string list_of(const std::vector<HelpEntry>& entries, std::size_t first) {
-    const std::string names = io::comma_list(std::span(entries).subspan(first), &HelpEntry::name);
-    return names.empty() ? names : "\nAlso: " + names + '\n';
+    std::vector<std::string> names;  // a flag of several commands has several entries
+    for (const HelpEntry& entry : std::span(entries).subspan(first))
+        if (std::ranges::find(names, entry.name) == names.end()) names.push_back(entry.name);
+    return names.empty() ? "" : "\nAlso: " + io::comma_list(names) + '\n';
 }
 
 /// The first entry of a word, and the names of the others.
