@@ -27,8 +27,7 @@ constexpr DrawRow draw_rows[] = {
     {{"out_bias", "", nullptr}, {"true", "false"}},
 };
 
-/// All candidates together are limited to this many products of numbers, about two seconds; one
-/// costs at least this many.
+/// At most `product_limit` multiplications in all, about two seconds; `fixed_cost` or more each.
 constexpr double product_limit = 3e8, fixed_cost = 20000;
 constexpr std::size_t max_changes = 3;
 
@@ -69,7 +68,7 @@ std::vector<Match> search_draws(const Request& asked, const Problem& problem,
                                 const Operands& operands, const std::vector<TheirArray>& arrays,
                                 ThreadPool& pool) {
     const bool draws = problem.plan.draws_parameters() || !asked.settings.drawn_shape().empty();
-    // Wide bounds hold the numbers of many draws.
+    // In float16 and bfloat16 the bounds are so wide that other draws would be within them.
     const bool is_narrow = std::ranges::all_of(
         arrays, [](const TheirArray& array) { return array.type <= NumberType::float32; });
     if (!draws || !is_narrow) return {};
@@ -120,7 +119,7 @@ std::vector<Match> search_draws(const Request& asked, const Problem& problem,
         if (left < 0) return {};
         std::vector<std::optional<Match>> found(all.size());
         pool.run(all.size(), [&](std::size_t i, std::size_t) { found[i] = match_of(all[i], 0); });
-        // Few digits may be those of many seeds, as of weights that are nearly equal.
+        // With few printed digits other seeds match by chance.
         const auto is_chance = [&](const std::vector<std::size_t>& changes) {
             constexpr std::uint64_t others_tried = 32;
             for (std::uint64_t more = 1; more <= others_tried; ++more)

@@ -24,19 +24,19 @@ struct StoredType {
     }
     /// The type of the elements that hold a word.
     NumberType element() const;
-    /// The value of the word 1 of integers.
+    /// The value of one unit of an integer word.
     double step() const { return kind == NumberType::fixed ? std::ldexp(1.0, -fraction) : scale; }
     friend bool operator==(const StoredType&, const StoredType&) = default;
 };
 
-/// A number in the type. It is not NaN if that is of integers, and finite if it wraps.
+/// `number` rounded to the type. It must not be NaN for an integer type, and finite if it wraps.
 StoredWord stored(double number, const StoredType& type);
 
 /// The value of its word; NaN if it has none. Any floating-point type may be `kind`.
 double stored_number(double number, const StoredType& type);
 
 /// Which words are right where a number is known up to a bound: those of all numbers within it, and
-/// so many units in the last place more.
+/// up to `units` units beyond.
 class RightWords {
 public:
     RightWords(const StoredType& type, double units) : type_(type), units_(units) {}

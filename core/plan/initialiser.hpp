@@ -1,4 +1,4 @@
-// How parameters are drawn: the table of initialisers, and the programs whose streams there are.
+// How parameters are drawn: the table of initialisers, and the generators.
 #pragma once
 
 #include "core/base/names.hpp"
@@ -25,7 +25,7 @@ enum class Init {
 struct InitRow {
     Init init;
     std::string_view name;
-    std::string_view form;             ///< of its value, with its numbers
+    std::string_view form;             ///< how its value is written, with its numbers
     std::size_t fewest = 0, most = 0;  ///< of its numbers
     bool in_out = false;               ///< its weights are (d_in, d_out), for x W
     bool of_numpy = false;             ///< NumPy has it too, or it draws nothing

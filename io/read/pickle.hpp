@@ -1,5 +1,5 @@
 // Python's pickles as data: the values that they hold, and nothing that they would run. An object
-// stays the name of what would make it, and its arguments.
+// is kept as its constructor's name and arguments, and never built.
 #pragma once
 
 #include <cstdint>
