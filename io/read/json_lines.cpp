@@ -39,7 +39,10 @@ bool find_keys(const Source& source, std::string& key, std::string& text_key) {
         return false;
     const bool is_request = first.find("inputs") != nullptr || first.find("query") != nullptr,
                is_known = std::ranges::any_of(list_keys, is_list);
-    if (!is_known && !is_list(key) && (lists.empty() || is_request || !key.empty())) return false;
+    const bool may_be_rows =
+        start.find('\n') != start.npos && !lists.empty() && !is_request && key.empty() &&
+        std::ranges::none_of(lists, [](const auto& list) { return find_array(list).has_value(); });
+    if (!is_known && !is_list(key) && !may_be_rows) return false;
     if (key.empty() ? lists.size() > 1 || !is_known : !is_list(key))
         throw Error(
             ErrorKind::input, source.name, "its lines hold the lists ",
