@@ -58,13 +58,14 @@ bool is_mha(const Request& request, const Plan& plan) {
 }
 
 /// nn.MultiheadAttention and others have no mask of their own, and the mode is causal by default.
-/// Two classes have the same names; the shapes of the other's heads fit too.
+/// Other classes have the same names and shapes, with all queries first.
 std::string note_of_qkv_layout(const Request& request, const Plan& plan) {
     const io::Family* const family = request.family;
     if (family == nullptr || !family->of_class || request.qkv_layout || plan.heads == 1 ||
         family->layers.front().joined != JoinedHeads::groups)
         return {};
-    return "the queries, keys and values are read head by head, as in " +
+    return location_of(request, "weights") +
+           ": the queries, keys and values are read head by head, as in " +
            std::string(family->name) + "; --qkv-layout parts reads all queries first, heads as now";
 }
 
