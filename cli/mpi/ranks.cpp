@@ -288,8 +288,8 @@ void run_divided(const Args& args, const Communicator& world) {
     AnyLayerParts parts;
     world.together([&] {
         at_locations(open->question.request, [&] {
-            layout = layout_of(open->question, open->plan, pool);
             require_memory_of_share(part, share, neighbours);
+            layout = layout_of(open->question, open->plan, pool);
             parts = take_parts(part, open->question.operands);
         });
     });
