@@ -4,7 +4,8 @@
 set -eu
 cd "${1:-$(dirname "$0")/..}"
 modules='core/base
-core/operator core/kernels
+core/expression core/kernels
+core/operator
 core/fused core/linear
 core/plan
 core/layer

@@ -70,7 +70,8 @@ enum class FieldKind {
     integers,         ///< a list, from 0
     signed_integers,  ///< a list
     numbers,          ///< a list
-    shapes            ///< an object of shapes, by tensor
+    shapes,           ///< an object of shapes, by tensor
+    arrays            ///< an object of arrays or files, by name
 };
 
 /// How an option's value is stored in a request; made by field_of<path...> (cli/request/field.hpp).

@@ -257,9 +257,10 @@ private:
         if (value.is_boolean() && has_value(*option)) refuse("a boolean; expected a value");
         if (value.is_number() && is_text(*option) && !takes_constants)
             refuse("a number; expected a string");
-        std::optional<std::string> text = option->field.kind == FieldKind::shapes
-                                              ? std::optional(value.dump())
-                                              : spelled_value(value);
+        const bool is_object = option->field.kind == FieldKind::shapes ||
+                               option->field.kind == FieldKind::arrays;
+        std::optional<std::string> text =
+            is_object ? std::optional(value.dump()) : spelled_value(value);
         if (text && option->argument == std::string_view("A:B"))
             std::ranges::replace(*text, ',', ':');
         if (!text) refuse("no value of a flag; expected a number, a string or a list of them");

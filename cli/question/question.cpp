@@ -41,6 +41,7 @@ public:
             if (request().text || request().example || request().settings.rng != Rng::torch)
                 asked_.request = with_text(std::move(asked_.request));
             read_slopes();
+        read_let();
             const OperandSources sources{asked_.input ? &*asked_.input : nullptr, model_.get(),
                                          rows_, text_bytes_ + text_bytes_while_reading_};
             return finish(read_operands(request(), sources, runtime_.pool));
@@ -92,23 +93,42 @@ private:
         Settings& settings = asked_.request.settings;
         if (find_row(given_, &GivenSetting::key, std::string("alibi")) != nullptr)
             leave_out_slopes(asked_.request);
-        if (!request().has_file("alibi_slopes")) return;
-        read_named(request(), !is_from_flag(request(), "alibi_slopes"), [&] {
-            const Input* const input = asked_.input ? &*asked_.input : nullptr;
-            const io::InputFile file =
-                io::open_input_file(path_of(request(), input, "alibi_slopes"), nullptr,
-                                    access_to(request(), "alibi_slopes"));
-            io::ArrayRules rules;
-            rules.dtype = request().settings.dtype;
-            rules.lowest_rank = 1;
-            rules.highest_rank = 2;
-            io::MatrixLabels labels;
-            const io::NumberArray read =
-                io::read_one_array(file, rules, &runtime_.pool, {.has_flags = false}, &labels);
+        read_setting("alibi_slopes", "alibi_slopes", 1, [&](io::NumberArray read) {
             settings.alibi_slopes.assign(read.values.begin(), read.values.end());
             settings.slope_formula.reset();
-            asked_.request.operand_files.erase("alibi_slopes");
-            asked_.request.locations["alibi_slopes"] = file.name;
+        });
+    }
+
+    /// Arrays of formulas from files become settings.
+    void read_let() {
+        std::vector<std::string> keys;
+        for (const auto& [key, file] : request().operand_files)
+            if (is_of_let(key)) keys.push_back(key);
+        for (const std::string& key : keys)
+            read_setting("let", key, 1, [&](io::NumberArray read) {
+                asked_.request.settings.let[key.substr(let_prefix.size())] =
+                    std::make_shared<const Array<double>>(std::move(read.values));
+            });
+    }
+
+    /// Passes the array of a setting's file on, if it has one under `key`; it is read once.
+    template <class Take>
+    void read_setting(const std::string& option, const std::string& key, std::size_t lowest_rank,
+                      const Take& take) {
+        if (!request().has_file(key)) return;
+        read_named(request(), !is_from_flag(request(), option), [&] {
+            const Input* const input = asked_.input ? &*asked_.input : nullptr;
+            const io::InputFile file = io::open_input_file(
+                path_of(request(), input, key), nullptr, access_to(request(), option));
+            io::ArrayRules rules;
+            rules.dtype = request().settings.dtype;
+            rules.lowest_rank = lowest_rank;
+            rules.highest_rank = option == key ? 2 : 4;
+            rules.boolean = option != key;
+            io::MatrixLabels labels;
+            take(io::read_one_array(file, rules, &runtime_.pool, {.has_flags = false}, &labels));
+            asked_.request.operand_files.erase(key);
+            asked_.request.locations[key] = file.name;
         });
     }
 

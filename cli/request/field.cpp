@@ -200,6 +200,10 @@ std::string take(StoredType& field, const json& value, const Limits&) {
     return io::parse_stored_type(value.is_string() ? value.get<std::string>() : "", field);
 }
 
+std::string take(Expression& field, const json& value, const Limits& limits) {
+    return take(field.text, value, limits);
+}
+
 std::string take(io::ColorScale& field, const json& value, const Limits&) {
     const auto scale =
         io::color_scale_of(value.is_string() ? value.get<std::string>() : value.dump());
@@ -289,7 +293,8 @@ std::size_t index_of_name(std::string_view (*name)(std::size_t), const json& val
 
 std::string store(Request& request, const Option& option, const json& value) {
     const Field& field = option.field;
-    if (value.is_string() && value.get_ref<const std::string&>().find('\0') != std::string::npos)
+    if (value.is_string() && !option.repeats &&
+        value.get_ref<const std::string&>().find('\0') != std::string::npos)
         return "a zero character; expected none";
     if (field.kind == FieldKind::operand) {
         if (field.set != nullptr) {
@@ -345,6 +350,7 @@ json value_of(const Option& option, const std::string& text) {
             return !text.empty() && number.length == text.size() ? json(number.value) : json(text);
         }
         case FieldKind::shapes: return json_in(text);
+        case FieldKind::arrays: return text.starts_with('{') ? json_in(text) : json(text);
         default: return text;
     }
 }

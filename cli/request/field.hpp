@@ -25,6 +25,8 @@ std::string take(std::string& field, const nlohmann::json& value, const Limits& 
 std::string take(TensorShapes& field, const nlohmann::json& value, const Limits& limits);
 /// Of a stored type and of a scale of colours, the text that --store and --color-scale take.
 std::string take(StoredType& field, const nlohmann::json& value, const Limits& limits);
+/// The text of a formula, which the plan reads.
+std::string take(Expression& field, const nlohmann::json& value, const Limits& limits);
 std::string take(io::ColorScale& field, const nlohmann::json& value, const Limits& limits);
 std::string take(std::vector<std::string>& field, const nlohmann::json& value,
                  const Limits& limits);
@@ -44,6 +46,9 @@ void append_field(std::string& out, const Seed& seed);
 void append_field(std::string& out, const TensorShapes& shapes);
 inline void append_field(std::string& out, const StoredType& type) {
     io::append_json(out, io::text_of(type));
+}
+inline void append_field(std::string& out, const Expression& formula) {
+    if (!formula.text.empty()) io::append_json(out, formula.text);
 }
 inline void append_field(std::string& out, const io::ColorScale& scale) {
     io::append_json(out, text_of(scale));
@@ -78,6 +83,7 @@ struct KindOf {
     static constexpr FieldKind type(const std::vector<double>*) { return numbers; }
     static constexpr FieldKind type(const TensorShapes*) { return shapes; }
     static constexpr FieldKind type(const StoredType*) { return string; }
+    static constexpr FieldKind type(const Expression*) { return string; }
     static constexpr FieldKind type(const io::ColorScale*) { return number; }
     template <class T>
     static constexpr FieldKind type(const std::optional<T>*) {
@@ -115,6 +121,12 @@ std::string take_size(Request& request, const nlohmann::json& value, const Limit
 
 /// A range of rows: "A:B", or a list of both; B is excluded.
 std::string take_rows(Request& request, const nlohmann::json& value, const Limits& limits);
+
+/// Arrays of formulas, by name: an object of lists and files, or what flags give.
+std::string take_let(Request& request, const nlohmann::json& value, const Limits& limits);
+void append_let(std::string& json, const Request& request);
+inline constexpr Field let_field{
+    .kind = FieldKind::arrays, .set = take_let, .append = append_let};
 
 /// An initialiser with its numbers, as text: "xavier_uniform,0.5".
 std::string take_init(Request& request, const nlohmann::json& value, const Limits& limits);

@@ -235,6 +235,11 @@ constexpr Option table[] = {
     {"window", masking, softmax, setting<&S::window>,
      {-1, largest_size, "one or two integers from -1 to 2147483648", 2}, "LEFT[,RIGHT]",
      "keys from p-LEFT to p+RIGHT of a query at p; -1 is unbounded (default -1,-1)", saved},
+    {"mask_mod", masking, softmax, setting<&S::mask_mod>, {}, "FORMULA",
+     "a query at position q attends to key k where this is true, as q >= k || k < 4; attn help formulas "
+     "(default: everywhere)", saved},
+    {"let", masking, softmax, let_field, {}, "NAME=FILE|LIST",
+     "an array for formulas, as doc=0,0,1,1 for doc[q] == doc[k]; once for each (default none)", saved, 0, true},
     {"mask_method", masking, softmax, setting_among<mask_method_names, &S::mask_method>, {}, "",
      "mask scores before the softmax, or weights after it and divide rows by their sums"},
 
@@ -246,6 +251,10 @@ constexpr Option table[] = {
      "add slope (k - p) to the scores, with a slope for each head (default off)", saved},
     {"alibi_slopes", scores, softmax, slopes_field, constants, "published|geometric|S,...|FILE",
      "slopes of --alibi, one per head: as published, 2^(-8(h+1)/heads), or these (default published)", saved},
+    {"score_mod", scores, softmax, setting<&S::score_mod>, {}, "FORMULA",
+     "the scaled score becomes this, before masks, as score - 0.1 * abs(q - k) (default score)", saved},
+    {"prob_mod", scores, softmax, setting<&S::prob_mod>, {}, "FORMULA",
+     "the weight becomes this before dropout, as p * (p > 0.01); rows are not divided by their sums (default p)", saved},
     {"rope", scores, softmax, choice<NamedRope>, {}, "",
      "rotate queries and keys by their position, in pairs (i, i+d/2) or (2i, 2i+1), or not "
      "(default none, or of the model's config)",

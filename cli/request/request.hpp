@@ -196,6 +196,7 @@ struct Request {
     bool projects() const {
         return row_of(settings.mode).projects(has("query") || has("key") || has("value"));
     }
+    /// Of the array NAME of --let under "let.NAME".
     bool has_file(std::string_view operand) const { return operand_files.contains(operand); }
 
     /// Whether it specifies the source of the input; otherwise the source is standard input.
@@ -212,6 +213,10 @@ bool is_from_flag(const Request& request, std::string_view key);
 
 /// How to open the file that `key` names.
 io::Access access_to(const Request& request, std::string_view key);
+
+/// What the key of an array's file in `operand_files` begins with, if formulas name the array.
+inline constexpr std::string_view let_prefix = "let.";
+inline bool is_of_let(std::string_view key) { return key.starts_with(let_prefix); }
 
 /// The location of the setting `key` as errors show it.
 std::string text_of(const Request& request, const std::string& key, const Location& location);

@@ -9,6 +9,7 @@ enum class StepKind {
     scale,    ///< score * number / divisor
     softcap,  ///< number * tanh(score / number)
     alibi,    ///< score + number * (key - position)
+    formula,  ///< a small program of a formula, see Formula in core/kernels/kernel.hpp
     bias      ///< score + row[key * key_step]; -Infinity masks
 };
 

@@ -63,7 +63,8 @@ FusedCall<T>::FusedCall(const kernels::Kernel& kernel, const AttentionCall<T>& c
                kernel.table->draws),
       steps_(steps_taken(call, call.biases.size())),
       workers_(std::min(threads.threads(), grid_.items())) {
-    const ScoreRow any{call, call.scale, nullptr, grid_.sizes.heads, d_k(), 0, 0, 0, 0};
+    const ScoreRow any{call, call.scale, nullptr, grid_.sizes.heads, d_k(), 0, 0, 0, 0,
+                       &call.sizes, call.first_key};
     for (const StepUse& taken : steps_)
         if (taken.step.input_divisor != nullptr) divisor_ = taken.step.input_divisor(any);
     for (const Broadcast& bias : call.biases) biases_.emplace_back(bias.values());
@@ -178,7 +179,7 @@ void FusedCall<T>::fill_lane(const TileRows& rows, std::size_t l, kernels::Tile<
     if (tile.has_sink) tile.sink[l] = static_cast<T>(sink_of(call_.sink, head));
     const ScoreRow scores{
         call_, call_.scale, call_.biases.data(), grid_.sizes.heads, d_k(), rows.batch,
-        head,  query,       tile.position[l]};
+        head,  query,       tile.position[l],    &call_.sizes,      call_.first_key};
     for (std::size_t i = 0; i < steps_.size(); ++i) {
         const auto& [step, index] = steps_[i];
         if (step.number != nullptr) steps[i].number[l] = static_cast<T>(step.number(scores));

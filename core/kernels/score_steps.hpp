@@ -101,6 +101,7 @@ inline void apply_to_column(const Step<T>& step, const Tile<T>& t, const Strip& 
         case StepKind::softcap:
             return column.each([&](std::size_t, V x) { return capped(x, number); });
         case StepKind::alibi: return add_distance<V>(t, s, number, column);
+        case StepKind::formula: return;
         case StepKind::bias: return add_bias<V>(step, s, column);
     }
 }
@@ -138,6 +139,7 @@ inline void apply_to_row(const Step<T>& step, const Tile<T>& t, const Strip& s, 
                 scores[k] += number * static_cast<T>(key - t.position[row]);
             }
             return;
+        case StepKind::formula: return;
         case StepKind::bias:
             return each([&](std::size_t k, V x) {
                 const T* from = step.row[row] + (s.first_key + k) * step.key_step;
@@ -177,6 +179,7 @@ inline T apply_plainly(const Step<T>& step, const Tile<T>& t, std::size_t lane, 
         case StepKind::alibi:
             return score +
                    number * static_cast<T>(static_cast<std::ptrdiff_t>(key) - t.position[lane]);
+        case StepKind::formula: return score;
         case StepKind::bias: return score + bias_of(step, lane, key);
     }
     return score;

@@ -78,6 +78,8 @@ void add_rules(AttentionCall<T>& call, const Plan& plan, Operands& operands) {
     call.mask_method = plan.config.mask_method;
     call.first_query = plan.first_query;
     call.offset = plan.offset;
+    call.sizes = plan.expression_sizes();
+    call.prob_mod = plan.config.prob_mod;
     call.sink = plan.config.sink;
     call.top = plan.top;
     Masks masks = take_masks(plan, operands);

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "core/layer/operands.hpp"
+#include "core/operator/expression_rule.hpp"
 
 namespace attn {
 namespace {
@@ -50,6 +51,12 @@ constexpr auto all_mask_rows = []<std::size_t... which>(std::index_sequence<whic
           [](const Plan& plan) { return !plan.config.kv_lengths.empty(); },
           [](Masks& masks, const MaskRow& row, const Plan& plan, Operands&) {
               masks.rules.add(LengthRule(plan.config.kv_lengths), row.allowed);
+          }},
+         {"mask_mod", "allowed_by_mask_mod",
+          [](const Plan& plan) { return bool(plan.config.mask_mod); },
+          [](Masks& masks, const MaskRow& row, const Plan& plan, Operands&) {
+              add_expression(masks.rules, plan.config.mask_mod, plan.expression_sizes(),
+                             row.allowed);
           }}});
 }
 (std::make_index_sequence<mask_operands.size()>());

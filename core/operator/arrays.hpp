@@ -158,8 +158,9 @@ inline constexpr ArrayRow rows[] = {
     {"head_outputs", {batch, heads, q_len, d_v}, nothing, any},
     {"context_vectors", {batch, heads_apart, q_len, d_out}, nothing, any},
 
-    // After alibi, and after each of at most two additive masks.
+    // After alibi, after a formula, and after each of at most two additive masks.
     {"alibi_scores", per_key, softmax, trace},
+    {"score_mod_scores", per_key, softmax, trace},
     {"bias_0_scores", per_key, softmax, trace},
     {"bias_1_scores", per_key, softmax, trace},
     // 1 where this rule alone allows the key.
@@ -170,6 +171,7 @@ inline constexpr ArrayRow rows[] = {
     {"allowed_by_causal", per_key, softmax, trace},
     {"allowed_by_window", per_key, softmax, trace},
     {"allowed_by_kv_lengths", per_key, softmax, trace},
+    {"allowed_by_mask_mod", per_key, softmax, trace},
     // The row's maximum, the sink included; exp(score - it); exp(sink - it); the denominator.
     {"row_max", per_query, softmax, trace},
     {"exp_scores", per_key, softmax, trace},

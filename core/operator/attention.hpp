@@ -36,7 +36,7 @@ struct Recurrence {
 };
 
 /// One call of the operator, per batch entry and head:
-/// context = dropout(softmax(mask(steps(query key^T)))) value, the steps being those of
+/// context = dropout(prob_mod(softmax(mask(steps(query key^T))))) value, the steps being those of
 /// score_steps.hpp.
 template <class T>
 struct AttentionCall : ScoreSettings {
@@ -49,6 +49,9 @@ struct AttentionCall : ScoreSettings {
     MaskMethod mask_method = MaskMethod::neg_inf;
     std::vector<double> sink;     ///< a logit in the denominator, see sink_of; empty: none
     std::size_t first_query = 0;  ///< the index that the mask gives to query row 0
+    std::size_t first_key = 0;    ///< the number of key 0 in formulas
+    ExpressionSizes sizes;        ///< of formulas: those of the whole question
+    Expression prob_mod;          ///< of the weights before dropout; empty: none
     PositionOffset offset;
     std::size_t top = 0;  ///< keys of each query in top_keys and top_weights
     Dropout dropout;
@@ -62,6 +65,7 @@ void number_keys_from(AttentionCall<T>& call, std::size_t first_key, std::size_t
     call.mask = call.mask.from_key(first_key);
     for (Broadcast& bias : call.biases) bias = bias.from_key(first_key);
     call.offset = call.offset.from_key(first_key);
+    call.first_key += first_key;
     call.dropout.first_key += first_key;
     call.dropout.kv_len = kv_len;
 }

@@ -100,7 +100,9 @@ void take_step(const StepUse& use, Tensor4<T>& scores, const AttentionCall<T>& c
         const auto position = as_signed(q) + call.offset.of(b);
         std::get<ApplyStep<T>>(use.step.apply)(
             std::span(scores.data() + row * keys, keys),
-            {call, call.scale, call.biases.data(), heads, d_k, b, h, q, position}, use.index);
+            {call, call.scale, call.biases.data(), heads, d_k, b, h, q, position, &call.sizes,
+             call.first_key},
+            use.index);
     });
 }
 
@@ -116,6 +118,20 @@ void modify(Tensor4<T>& scores, const AttentionCall<T>& call, Recorder& recorder
         }
         if (times == 0) recorder.record(step.emits[0], scores);
     }
+}
+
+/// Changes the weights by the formula, but not those of masked keys, which stay 0.
+template <class T>
+void modify_weights(Tensor4<T>& weights, const Tensor4<T>& mask, const AttentionCall<T>& call) {
+    const std::size_t heads = weights.shape(1), rows = weights.shape(2), keys = weights.shape(3);
+    for_each_index(weights.shape(0) * heads * rows, [&](std::size_t row) {
+        T* const weight = weights.data() + row * keys;
+        compute_row(call.prob_mod, call.sizes,
+                    {row / rows / heads, row / rows % heads, call.first_query + row % rows},
+                    call.first_key, std::span(weight, keys));
+        for (std::size_t k = 0; k < keys; ++k)
+            if (mask.data()[row * keys + k] == T{0}) weight[k] = T{0};
+    });
 }
 
 /// Of an additive mask.
@@ -159,19 +175,24 @@ Tensor4<T> mask_of(const AttentionCall<T>& call, const Tensor4<T>& scores) {
                       });
 }
 
-/// Where each rule alone allows a query to attend.
+/// Where each rule, or the rules of one name, alone allow a query to attend.
 template <class T>
 void keep_rules(const AttentionCall<T>& call, const Tensor4<T>& scores, Recorder& recorder) {
     const auto record = [&](ArrayId allowed, const auto& allows_by_rule) {
         if (recorder.records(allowed))
             recorder.record(allowed, mask_where(call, scores, allows_by_rule));
     };
+    ArraySet joined;  // a formula may be several rules
     for (const auto& [allowed, rule] : call.mask.rules())
-        if (allowed)
-            record(*allowed, [&rule = *rule, &call](std::size_t b, std::size_t h, std::size_t q,
-                                                    std::size_t k) {
-                return rule.allows(b, h, q, call.mask.first_key() + k);
+        if (allowed) joined.add(*allowed);
+    joined.for_each([&](ArrayId id) {
+        record(id, [&](std::size_t b, std::size_t h, std::size_t q, std::size_t k) {
+            return std::ranges::all_of(call.mask.rules(), [&](const Mask::NamedRule& named) {
+                return named.allowed != id ||
+                       named.rule->allows(b, h, q, call.mask.first_key() + k);
             });
+        });
+    });
     for (std::size_t i = 0; i < std::min(call.biases.size(), std::size(allowed_by_biases)); ++i)
         record(allowed_by_biases[i],
                [&](auto... index) { return !blocks(call.biases[i].at(index...)); });
@@ -253,6 +274,7 @@ Tensor4<T> attend_from_scores(const AttentionCall<T>& call, Tensor4<T> scores, R
         weights = renormalize(masked_weights, softmax(allowed, mask, {}).weights, recorder);
         record_statistics(call, allowed, mask, weights, recorder);
     }
+    if (call.prob_mod) modify_weights(weights, mask, call);
     recorder.record("weights_before_dropout", weights);
     if (call.dropout.p != 0 || recorder.records("dropout_mask")) {
         Tensor4<T> dropout = dropout_mask<T>(call.dropout, call.first_query, weights.shape());

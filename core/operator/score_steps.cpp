@@ -47,6 +47,13 @@ void apply_alibi(std::span<T> scores, const ScoreRow& row, std::size_t) {
         scores[key] += slope * static_cast<T>(as_signed(key) - row.position);
 }
 
+/// A formula of the score.
+template <class T>
+void apply_formula(std::span<T> scores, const ScoreRow& row, std::size_t) {
+    compute_row(row.asked.score_mod, *row.sizes, {row.batch, row.head, row.query}, row.first_key,
+                scores);
+}
+
 /// x + bias, an additive mask.
 template <class T>
 void apply_bias(std::span<T> scores, const ScoreRow& row, std::size_t index) {
@@ -55,7 +62,8 @@ void apply_bias(std::span<T> scores, const ScoreRow& row, std::size_t index) {
         scores[key] += static_cast<T>(bias.at(row.batch, row.head, row.query, key));
 }
 
-constexpr ArrayId emits_once[] = {"scaled_scores", "capped_scores", "alibi_scores"};
+constexpr ArrayId emits_once[] = {"scaled_scores", "capped_scores", "alibi_scores",
+                                  "score_mod_scores"};
 
 // Steps are applied in this order.
 constexpr ScoreStep all_score_steps[] = {
@@ -84,6 +92,14 @@ constexpr ScoreStep all_score_steps[] = {
      .kernel = StepKind::alibi,
      .number = slope_of,
      .uses_position = true,
+     .adds_terms = true},
+    {.key = "score_mod",
+     .times = [](const ScoreSettings& asked, std::size_t) -> std::size_t {
+         return asked.score_mod ? 1 : 0;
+     },
+     .apply = {apply_formula, apply_formula},
+     .emits = {&emits_once[3], 1},
+     .kernel = StepKind::formula,
      .adds_terms = true},
     {.key = "mask",
      .times = [](const ScoreSettings&, std::size_t additive_masks) { return additive_masks; },

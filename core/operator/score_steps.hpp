@@ -4,6 +4,7 @@
 
 #include "core/base/names.hpp"
 #include "core/base/step_kind.hpp"
+#include "core/expression/rows.hpp"
 #include "core/operator/arrays.hpp"
 
 namespace attn {
@@ -26,6 +27,7 @@ struct ScoreSettings {
     bool alibi = false;
     std::optional<SlopeFormula> slope_formula;  ///< empty: published, or given slopes
     std::vector<double> alibi_slopes;           ///< one for each head; empty: by the formula
+    Expression score_mod;                       ///< of the score; empty: none
 };
 
 /// The scores of one query, and the inputs of its steps. `position` is the query's position among
@@ -37,6 +39,8 @@ struct ScoreRow {
     std::size_t heads, d_k;
     std::size_t batch, head, query;
     std::int64_t position;
+    const ExpressionSizes* sizes;  ///< of formulas
+    std::size_t first_key;         ///< the number of key 0 in formulas
 };
 
 /// Changes the scores of a row against all keys, each operation rounded to T as in tensor programs.
@@ -62,7 +66,8 @@ struct ScoreStep {
 };
 
 /// The keys of `score_steps()`, for tables with a row for each.
-inline constexpr std::string_view score_step_keys[] = {"scale", "softcap", "alibi", "mask"};
+inline constexpr std::string_view score_step_keys[] = {"scale", "softcap", "alibi", "score_mod",
+                                                      "mask"};
 
 std::span<const ScoreStep> score_steps();
 

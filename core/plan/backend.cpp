@@ -94,6 +94,8 @@ void attend_linear(const Plan& plan, AttentionCall<T>&& call, const HeadRows<T>&
 std::string lacks_of_kernels(const Plan& plan) {
     if (!plan.config.rule && plan.config.mask_method == MaskMethod::renormalize)
         return "has mask_method renormalize";
+    if (plan.config.prob_mod) return "has prob_mod";
+    if (plan.config.score_mod) return "has score_mod";
     std::string lacks;
     plan.emit.for_each([&](ArrayId array) {
         const bool is_beyond = array.row().from == From::reference;

@@ -59,6 +59,20 @@ void check_range(const Settings& s) {
     for (double rate : s.beta) check("beta", rate);
 }
 
+void resolve_formulas(Settings& s, const Plan& plan) {
+    bool any = false;
+    for (const auto& [key, formula, given] :
+         {std::tuple("mask_mod", &s.mask_mod, std::optional<Variable>()),
+          {"score_mod", &s.score_mod, Variable::score},
+          {"prob_mod", &s.prob_mod, Variable::p}}) {
+        if (formula->text.empty()) continue;
+        *formula = parse_expression(key, formula->text, given, s.let);
+        check_indices(key, *formula, plan.expression_sizes());
+        any = true;
+    }
+    if (!any && !s.let.empty()) refuse("let", "requires --mask-mod, --score-mod or --prob-mod");
+}
+
 void resolve_scores(Settings& s, const Plan& plan) {
     check_range(s);
     follow(s, s.scale, s.init == Init::none ? 1.0 : 1.0 / std::sqrt(static_cast<double>(plan.d_k)));
@@ -296,6 +310,7 @@ Plan make_plan(Settings settings, const OperandShapes& operands, const PlanOptio
                       : PositionOffset(as_signed(plan.past_len));
     check_masks(s, operands);
     resolve_scores(s, plan);
+    resolve_formulas(s, plan);
     if (s.dropout_skip && !s.dropout_seed) refuse("dropout_skip", "requires --dropout-seed");
     if (s.dropout_seed) follow(s, s.dropout_skip, 0);
     resolve_rule(s, operands);

@@ -47,6 +47,11 @@ struct Plan {
 
     Shapes shapes() const { return {batch, heads, kv_heads, rows, kv_len, d_in, d_k, d_v, d_out}; }
 
+    /// What formulas' variables stand for.
+    ExpressionSizes expression_sizes() const {
+        return {batch, heads, q_len, kv_len, offset, config.dtype == NumberType::float32};
+    }
+
     /// Whether the context is computed. Linear attention's states come with it.
     bool needs_context() const {
         return emit.has("context_vectors") || emit.has("head_outputs") ||

@@ -129,6 +129,9 @@ json field_schema(const cli::Option& option) {
         case signed_integers:
             return list_schema(number_schema(option.limits, true), option.limits, true);
         case numbers: return list_schema({{"type", "number"}}, option.limits, true);
+        case arrays:
+            return {{"type", "object"},
+                    {"additionalProperties", {{"anyOf", json{{{"type", "array"}}, path}}}}};
         case shapes: {
             const json size{{"type", "integer"}, {"minimum", 0}};
             return {{"type", "object"},

@@ -1,0 +1,118 @@
+// Arrays that formulas name: --let NAME=FILE|LIST, and the object of a request's key `let`.
+#include <algorithm>
+
+#include "cli/request/field.hpp"
+#include "io/text/text.hpp"
+
+namespace attn::cli {
+namespace {
+
+using nlohmann::json;
+
+constexpr std::size_t most_axes = 4;
+
+/// Appends the numbers of nested lists, which all have the lengths of `shape` from `axis` on.
+bool append_numbers(std::vector<double>& numbers, const json& value,
+                    const std::vector<std::size_t>& shape, std::size_t axis) {
+    if (axis == shape.size()) {
+        if (!value.is_number() && !value.is_boolean()) return false;
+        numbers.push_back(value.is_boolean() ? double(value.get<bool>()) : value.get<double>());
+        return true;
+    }
+    return value.is_array() && value.size() == shape[axis] &&
+           std::ranges::all_of(value, [&](const json& element) {
+               return append_numbers(numbers, element, shape, axis + 1);
+           });
+}
+
+/// The array of nested lists, or null.
+std::shared_ptr<const Array<double>> array_of(const json& value) {
+    std::vector<std::size_t> shape;
+    for (const json* list = &value; list->is_array() && !list->empty(); list = &list->front())
+        shape.push_back(list->size());
+    std::vector<double> numbers;
+    if (shape.empty() || shape.size() > most_axes || !append_numbers(numbers, value, shape, 0))
+        return nullptr;
+    Array<double> array = Array<double>::from_shape(shape);
+    std::ranges::copy(numbers, array.begin());
+    return std::make_shared<const Array<double>>(std::move(array));
+}
+
+void append_lists(std::string& json, const Array<double>& array, std::size_t axis,
+                  std::size_t& next) {
+    if (axis == array.dimension()) return io::append_json(json, array.data()[next++]);
+    for (std::size_t i = 0; i < array.shape(axis); ++i) {
+        json += i == 0 ? '[' : ',';
+        append_lists(json, array, axis + 1, next);
+    }
+    json += ']';
+}
+
+/// Numbers of a flag's list, or null.
+json list_in(const std::string& text) {
+    std::vector<double> numbers;
+    const Limits limits{0, std::numeric_limits<double>::max(), "", std::size_t{1} << 31};
+    if (!take(numbers, json(text), limits).empty()) return {};
+    return numbers;
+}
+
+}  // namespace
+
+std::string take_let(Request& request, const json& value, const Limits&) {
+    json object = value;
+    if (value.is_string()) {  // of flags, a zero character between two
+        object = json::object();
+        for (const std::string_view word : io::split_text(value.get_ref<const std::string&>(), '\0')) {
+            const std::size_t equals = word.find('=');
+            if (equals == 0 || equals >= word.size() - 1)
+                return "not an array with its name; expected NAME=FILE or NAME=NUMBER,NUMBER,...";
+            object[std::string(word.substr(0, equals))] = std::string(word.substr(equals + 1));
+        }
+    }
+    if (!object.is_object()) return "not an object; expected {\"name\": [numbers]}";
+    ExpressionArrays arrays;
+    std::map<std::string, std::string> files;
+    for (const auto& [name, given] : object.items()) {
+        if (!is_name_of_array(name))
+            return io::quoted_name(name) +
+                   " is not a new name; expected letters, digits and _, and no variable or function";
+        json list = given;
+        if (given.is_string()) list = list_in(given.get<std::string>());
+        if (std::shared_ptr<const Array<double>> array = array_of(list))
+            arrays[name] = std::move(array);
+        else if (given.is_string() && !given.get<std::string>().empty())
+            files[name] = given.get<std::string>();
+        else
+            return io::quoted_name(name) + ": not an array; expected lists of numbers, of up to " +
+                   std::to_string(most_axes) + " axes, or the name of a file";
+    }
+    request.settings.let = std::move(arrays);
+    std::erase_if(request.operand_files, [](const auto& file) { return is_of_let(file.first); });
+    for (auto& [name, file] : files) request.operand_files[concat(let_prefix, name)] = std::move(file);
+    return {};
+}
+
+void append_let(std::string& json, const Request& request) {
+    const bool has_files = std::ranges::any_of(
+        request.operand_files, [](const auto& file) { return is_of_let(file.first); });
+    if (request.settings.let.empty() && !has_files) return;
+    json += '{';
+    const auto append_name = [&](const std::string& name) {
+        if (json.back() != '{') json += ',';
+        io::append_json_string(json, name);
+        json += ':';
+    };
+    for (const auto& [name, array] : request.settings.let) {
+        append_name(name);
+        std::size_t next = 0;
+        append_lists(json, *array, 0, next);
+    }
+    for (const auto& [key, file] : request.operand_files) {
+        if (!is_of_let(key)) continue;
+        append_name(key.substr(let_prefix.size()));
+        io::append_json_string(json, file);
+    }
+    json += '}';
+}
+
+}  // namespace attn::cli
