@@ -13,13 +13,10 @@
 #include <vector>
 
 #include "core/base/names.hpp"
+#include "core/base/operation.hpp"
 #include "core/base/tensor.hpp"
 
 namespace attn {
-
-/// What a formula may name, besides arrays. Positions of queries are counted as the causal mask
-/// counts them: cached keys come first.
-enum class Variable { score, p, b, h, q, k, qpos, kpos, q_len, kv_len, heads };
 
 inline constexpr Names<Variable, 11> variable_names{{{Variable::score, "score"},
                                                      {Variable::p, "p"},
@@ -38,13 +35,6 @@ using Variables = unsigned;
 constexpr Variables bit_of(Variable variable) {
     return 1u << static_cast<unsigned>(variable);
 }
-
-enum class Operation {
-    number, variable, element, to_real,  // leaves, an array's element, an integer as a real number
-    conditional, logical_or, logical_and, equal, not_equal, less, less_equal, greater,
-    greater_equal, add, subtract, multiply, divide, floor_divide, modulo, negate, logical_not,
-    min, max, abs, floor, exp, log, sqrt, tanh, pow
-};
 
 /// The numbers that an operation gives.
 enum class OperationResult {
@@ -79,6 +69,12 @@ struct ExpressionNode {
     Variables uses = 0;                 ///< variables that it depends on
 };
 
+/// Values of a node lie in it, or are NaN if `nan`.
+struct NumberRange {
+    double low, high;
+    bool nan = false;
+};
+
 /// An array that formulas may index, by name.
 using ExpressionArrays = std::map<std::string, std::shared_ptr<const Array<double>>, std::less<>>;
 
@@ -88,6 +84,7 @@ struct Expression {
     std::vector<ExpressionNode> nodes;
     std::vector<std::shared_ptr<const Array<double>>> arrays;
     std::vector<std::string> array_names;
+    std::vector<NumberRange> array_bounds;
 
     explicit operator bool() const { return !nodes.empty(); }
     Variables uses() const { return nodes.empty() ? 0 : nodes.back().uses; }

@@ -260,6 +260,11 @@ private:
         if (known == tree_.array_names.end()) {
             tree_.array_names.push_back(name);
             tree_.arrays.push_back(numbers);
+            NumberRange bounds{numbers->data()[0], numbers->data()[0]};
+            for (const double x : *numbers)
+                bounds = {std::min(bounds.low, x), std::max(bounds.high, x),
+                          bounds.nan || std::isnan(x)};
+            tree_.array_bounds.push_back(bounds);
         }
         node.is_real = !std::all_of(numbers->begin(), numbers->end(), [](double x) {
             return std::abs(x) <= 0x1p53 && std::floor(x) == x;

@@ -78,13 +78,13 @@ private:
         for (std::size_t axis = 0; axis < node.index.size(); ++axis) {
             const NumberRange& index = ranges_[node.index[axis]];
             const double last = static_cast<double>(array.shape(axis)) - 1;
-            if (index.nan || array.size() == 0) return anything;
+            if (index.nan) return expression_.array_bounds[node.array];
             const auto first = static_cast<std::size_t>(std::clamp(index.low, 0.0, last));
             const auto end = static_cast<std::size_t>(std::clamp(index.high, 0.0, last)) + 1;
             box.emplace_back(first, end);
             count *= end - first;
         }
-        if (count > most_elements) return anything;
+        if (count > most_elements) return expression_.array_bounds[node.array];
         NumberRange range{infinity, -infinity};
         for (std::size_t i = 0; i < count; ++i) {
             std::size_t at = 0, rest = i;

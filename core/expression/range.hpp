@@ -13,12 +13,6 @@ struct ExpressionSizes {
     bool in_float32 = false;  ///< real numbers are rounded to float32
 };
 
-/// Values of a node lie in it, or are NaN if `nan`.
-struct NumberRange {
-    double low, high;
-    bool nan = false;
-};
-
 /// For the nodes of a formula without score and p, in their order; a formula that has them is
 /// unbounded where it depends on them. `block` is of queries and keys.
 std::vector<NumberRange> ranges_of(const Expression& expression, const ExpressionSizes& sizes,

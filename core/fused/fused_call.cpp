@@ -62,6 +62,7 @@ FusedCall<T>::FusedCall(const kernels::Kernel& kernel, const AttentionCall<T>& c
       dropout_(use.totals ? no_dropout : call.dropout, grid_.sizes, call.first_query,
                kernel.table->draws),
       steps_(steps_taken(call, call.biases.size())),
+      formula_(call.score_mod, call.sizes, call.first_key),
       workers_(std::min(threads.threads(), grid_.items())) {
     const ScoreRow any{call, call.scale, nullptr, grid_.sizes.heads, d_k(), 0, 0, 0, 0,
                        &call.sizes, call.first_key};
@@ -161,6 +162,8 @@ void FusedCall<T>::fill_tile(const TileRows& rows, std::size_t i, FusedWorker<T>
     for (std::size_t step = 0; step < steps_.size(); ++step) {
         steps[step].kind = steps_[step].step.kernel;
         steps[step].divisor = static_cast<T>(divisor_);
+        steps[step].formula = &formula_.formula();
+        steps[step].batch = static_cast<T>(rows.batch);
     }
     for (std::size_t l = 0; l < kernels::max_lanes; ++l) fill_lane(rows, l, tile, steps);
 
@@ -183,6 +186,7 @@ void FusedCall<T>::fill_lane(const TileRows& rows, std::size_t l, kernels::Tile<
     for (std::size_t i = 0; i < steps_.size(); ++i) {
         const auto& [step, index] = steps_[i];
         if (step.number != nullptr) steps[i].number[l] = static_cast<T>(step.number(scores));
+        if (steps[i].kind == StepKind::formula) steps[i].number[l] = static_cast<T>(head);
         if (steps[i].kind != StepKind::bias) continue;
         const Broadcast& bias = call_.biases[index];
         steps[i].row[l] = biases_[index].data() + bias.row(rows.batch, head, query);

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "core/fused/attend_fused.hpp"
+#include "core/fused/kernel_formula.hpp"
 #include "core/fused/tile_dropout.hpp"
 #include "core/operator/merge.hpp"
 
@@ -94,6 +95,7 @@ private:
     TileDropout dropout_;
     std::vector<StepUse> steps_;
     std::vector<Array<T>> biases_;
+    KernelFormula<T> formula_;
     double divisor_ = 1;              // a step's division of its input, which the scale includes
     bool folds_scale_ = false;        // queries are multiplied by the scale
     std::vector<std::size_t> slots_;  // of each head among the chosen ones, or not_chosen

@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "core/base/operation.hpp"
 #include "core/base/step_kind.hpp"
 
 namespace attn::kernels {
@@ -41,6 +42,29 @@ struct Strip {
     bool ends_block;
 };
 
+/// The most nodes of a formula, and axes of its arrays.
+inline constexpr std::size_t max_formula_nodes = 24, max_formula_axes = 4;
+
+/// A node of a formula (core/expression/expression.hpp), all of whose values are of T: integers are
+/// small enough to be exact. Operands and indices are numbers of earlier nodes.
+template <class T>
+struct FormulaNode {
+    Operation operation;
+    Variable variable;
+    bool is_real;
+    unsigned char operand[max_formula_axes], operands;
+    T number;
+    const T* array;
+    std::size_t size[max_formula_axes];
+};
+
+template <class T>
+struct Formula {
+    const FormulaNode<T>* nodes;
+    std::size_t node_count;
+    T first_key;  ///< the formula's number of key 0
+};
+
 /// One step of a tile's scores. Rows and numbers are those of the lanes.
 template <class T>
 struct Step {
@@ -50,6 +74,9 @@ struct Step {
     T divisor;
     const T* row[max_lanes];
     std::size_t key_step;  ///< 0 or 1
+    /// Of a formula, whose heads are `number`.
+    const Formula<T>* formula;
+    T batch;
 };
 
 /// Queries against the keys of one batch entry and key head. Rows of lanes past `lanes` repeat the

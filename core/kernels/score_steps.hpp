@@ -5,7 +5,7 @@
 // roundings: alibi is one fused multiply-add in tiles, two operations in rows.
 #pragma once
 
-#include "core/kernels/math.hpp"
+#include "core/kernels/formula.hpp"
 
 namespace attn::kernels {
 namespace {
@@ -101,7 +101,15 @@ inline void apply_to_column(const Step<T>& step, const Tile<T>& t, const Strip& 
         case StepKind::softcap:
             return column.each([&](std::size_t, V x) { return capped(x, number); });
         case StepKind::alibi: return add_distance<V>(t, s, number, column);
-        case StepKind::formula: return;
+        case StepKind::formula:
+            return apply_formula<V>(
+                *step.formula, s.keys, column.scores, column.stride,
+                [&](Variable variable, std::size_t k) {
+                    T lanes[V::lanes];
+                    for (std::size_t l = 0; l < V::lanes; ++l)
+                        lanes[l] = formula_value(step, t, column.lane + l, s.first_key + k, variable);
+                    return V::load(lanes);
+                });
         case StepKind::bias: return add_bias<V>(step, s, column);
     }
 }
@@ -139,7 +147,15 @@ inline void apply_to_row(const Step<T>& step, const Tile<T>& t, const Strip& s, 
                 scores[k] += number * static_cast<T>(key - t.position[row]);
             }
             return;
-        case StepKind::formula: return;
+        case StepKind::formula:
+            return apply_formula<V>(
+                *step.formula, (s.keys + W - 1) / W, scores, W,
+                [&](Variable variable, std::size_t i) {
+                    T keys[W];
+                    for (std::size_t k = 0; k < W; ++k)
+                        keys[k] = formula_value(step, t, row, s.first_key + i * W + k, variable);
+                    return V::load(keys);
+                });
         case StepKind::bias:
             return each([&](std::size_t k, V x) {
                 const T* from = step.row[row] + (s.first_key + k) * step.key_step;
@@ -179,7 +195,13 @@ inline T apply_plainly(const Step<T>& step, const Tile<T>& t, std::size_t lane, 
         case StepKind::alibi:
             return score +
                    number * static_cast<T>(static_cast<std::ptrdiff_t>(key) - t.position[lane]);
-        case StepKind::formula: return score;
+        case StepKind::formula: {
+            using One = OneLane<T>;
+            apply_formula<One>(*step.formula, 1, &score, 1, [&](Variable variable, std::size_t) {
+                return One::set(formula_value(step, t, lane, key, variable));
+            });
+            return score;
+        }
         case StepKind::bias: return score + bias_of(step, lane, key);
     }
     return score;

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "core/fused/attend_fused.hpp"
+#include "core/fused/kernel_formula.hpp"
 #include "core/kernels/dispatch.hpp"
 #include "core/linear/linear.hpp"
 #include "core/plan/resolve.hpp"
@@ -95,7 +96,8 @@ std::string lacks_of_kernels(const Plan& plan) {
     if (!plan.config.rule && plan.config.mask_method == MaskMethod::renormalize)
         return "has mask_method renormalize";
     if (plan.config.prob_mod) return "has prob_mod";
-    if (plan.config.score_mod) return "has score_mod";
+    if (plan.config.score_mod && !suits_kernels(plan.config.score_mod, plan.expression_sizes()))
+        return "has such a score_mod";
     std::string lacks;
     plan.emit.for_each([&](ArrayId array) {
         const bool is_beyond = array.row().from == From::reference;
