@@ -198,6 +198,14 @@ Plan plan_of(Question& question, const PlanOptions& options) {
         }
         return make_plan(std::move(request.settings), shapes, options);
     });
+    // A result's own generator stays; flags of a file or a batch are for other questions too.
+    const Request& asked = question.request;
+    const bool asks_rng = is_from_key(asked, "rng") ||
+                          (is_from_flag(asked, "rng") && asked.keeps_flag("rng")),
+               draws = plan.draws_parameters() || !plan.config.drawn_shape().empty();
+    if (asks_rng && plan.config.rng == Rng::numpy && !draws)
+        throw setting_error(asked, "rng",
+                            "neither the input nor a parameter is drawn; expected no such flag");
     question.request.settings = plan.config;
     question.request.asked =
         asked_beside_config(question.request, question.given, plan.operands, *question.models);
