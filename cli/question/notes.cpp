@@ -112,51 +112,6 @@ std::string note_of_mask(const Request& request, const Plan& plan) {
     return {};
 }
 
-}  // namespace
-
-std::string note_of_next_layer(const std::string& path) {
-    const std::string file = path.empty() ? "-" : path;
-    return "the context_vectors of " + file + " are the input, as for a next layer; " + file +
-           ":inputs takes its inputs again, " + file + ":context_vectors these without a note";
-}
-
-std::string note_of_truncation(const std::string& location, std::size_t kept,
-                               std::size_t left_out) {
-    if (left_out == 0) return {};
-    return location + ": " + std::to_string(left_out) + " of " + std::to_string(kept + left_out) +
-           " tokens are left out, at the end of the text";
-}
-
-void note_truncation(Request& request, std::size_t kept, std::size_t left_out,
-                     std::vector<std::string>& notes) {
-    request.num_truncated_tokens = left_out;
-    if (left_out != 0)
-        notes.push_back(note_of_truncation(location_of(request, "truncate"), kept, left_out));
-}
-
-std::vector<std::string> notes_of_shapes(const Request& request, const Plan& plan) {
-    std::vector<std::string> notes;
-    for (std::string note : {note_of_packed_heads(request, plan), note_of_heads_axis(request, plan),
-                             note_of_tokens_axis(request, plan), note_of_causal(request, plan),
-                             note_of_qkv_layout(request, plan), note_of_mask(request, plan)})
-        if (!note.empty()) notes.push_back(std::move(note));
-    return notes;
-}
-
-bool is_for_terminal(const std::string& note) {
-    // A column that is left out by a guess is noted everywhere, and what may be no data.
-    const bool is_guess = note.find(io::no_index_flag) != std::string::npos ||
-                          note.find(io::reads_doubt) != std::string::npos;
-    return is_guess || (!note.empty() && ::isatty(STDERR_FILENO) != 0);
-}
-
-void show_notes(const std::vector<std::string>& notes) {
-    for (const std::string& note : notes)
-        std::fprintf(stderr, "attn: note: %s\n", io::one_line(note).c_str());
-}
-
-namespace {
-
 /// Words that reveal nothing specific about a file's contents. An allowlist cannot be circumvented
 /// by a crafted file or by a new message.
 constexpr std::array<std::string_view, 27> plain_words{
@@ -198,6 +153,46 @@ std::string message_alone(const std::string& message) {
 }
 
 }  // namespace
+
+std::string note_of_next_layer(const std::string& path) {
+    const std::string file = path.empty() ? "-" : path;
+    return "the context_vectors of " + file + " are the input, as for a next layer; " + file +
+           ":inputs takes its inputs again, " + file + ":context_vectors these without a note";
+}
+
+std::string note_of_truncation(const std::string& location, std::size_t kept,
+                               std::size_t left_out) {
+    if (left_out == 0) return {};
+    return location + ": " + std::to_string(left_out) + " of " + std::to_string(kept + left_out) +
+           " tokens are left out, at the end of the text";
+}
+
+void note_truncation(const Request& request, std::size_t kept, std::vector<std::string>& notes) {
+    if (request.num_truncated_tokens != 0)
+        notes.push_back(note_of_truncation(location_of(request, "truncate"), kept,
+                                           request.num_truncated_tokens));
+}
+
+std::vector<std::string> notes_of_shapes(const Request& request, const Plan& plan) {
+    std::vector<std::string> notes;
+    for (std::string note : {note_of_packed_heads(request, plan), note_of_heads_axis(request, plan),
+                             note_of_tokens_axis(request, plan), note_of_causal(request, plan),
+                             note_of_qkv_layout(request, plan), note_of_mask(request, plan)})
+        if (!note.empty()) notes.push_back(std::move(note));
+    return notes;
+}
+
+bool is_for_terminal(const std::string& note) {
+    // A column that is left out by a guess is noted everywhere, and what may be no data.
+    const bool is_guess = note.find(io::no_index_flag) != std::string::npos ||
+                          note.find(io::reads_doubt) != std::string::npos;
+    return is_guess || (!note.empty() && ::isatty(STDERR_FILENO) != 0);
+}
+
+void show_notes(const std::vector<std::string>& notes) {
+    for (const std::string& note : notes)
+        std::fprintf(stderr, "attn: note: %s\n", io::one_line(note).c_str());
+}
 
 void throw_redacted(const Error& error) {
     if (error.kind() == ErrorKind::input)

@@ -3,6 +3,7 @@
 #include "core/base/memory.hpp"
 #include "io/file/path.hpp"
 #include "io/read/examples.hpp"
+#include "io/read/input_formats.hpp"
 
 namespace attn::cli {
 namespace {
@@ -14,6 +15,7 @@ public:
         : request_(request), input_(sources.input), model_(sources.model), rows_(sources.rows),
           text_bytes_(sources.text_bytes), projects_(request.projects()), workers_(workers),
           read_(read), operands_(read.operands),
+          has_csv_(input_ != nullptr && input_->file.format == io::csv_input),
           masks_(request, operands_, input_ != nullptr ? input_->layout.get() : nullptr) {}
 
     void read() {
@@ -36,6 +38,7 @@ public:
         masks_.resolve();
         note_growth();
         check_tokens();
+        check_csv_flags();
         read_.text_bytes_while_reading = largest_text_ + largest_unrounded_;
     }
 
@@ -303,8 +306,17 @@ private:
                                                  of_tokens ? request_.input_format : nullptr,
                                                  access_to(request_, key));
         read_.files[key] = file.name;
+        has_csv_ = has_csv_ || (of_tokens && file.format == io::csv_input);
         largest_text_ = std::max(largest_text_, file.text_bytes());
         return file;
+    }
+
+    /// Flags of a file or a batch are for other inputs too.
+    void check_csv_flags() const {
+        for (const HelpOverride& of_csv : csv_help)
+            if (!has_csv_ && request_.keeps_flag(of_csv.key))
+                throw setting_error(request_, std::string(of_csv.key),
+                                    "no file of tokens is CSV; expected one, or no such flag");
     }
 
     void check_tokens() {
@@ -343,12 +355,12 @@ private:
     const Input* input_;
     const LayerSource* model_;
     OperandRows* rows_;
-    double left_bytes_ = 0;  // of operands whose rows stay in their files
-    double text_bytes_;
+    double text_bytes_, left_bytes_ = 0;  // left_: of operands whose rows stay in their files
     const bool projects_;  ///< the layer takes inputs, not query, key and value
     ThreadPool& workers_;
     ReadOperands& read_;
     Operands& operands_;
+    bool has_csv_;  // among the files of tokens
     MaskKinds masks_;
     // The largest text, and the largest elements before rounding, of any operand's file, in bytes.
     // Operands are read one after the other.

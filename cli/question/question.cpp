@@ -41,14 +41,15 @@ public:
             if (request().text || request().example || request().settings.rng != Rng::torch)
                 asked_.request = with_text(std::move(asked_.request));
             read_slopes();
-            const OperandSources sources{asked_.input ? &*asked_.input : nullptr, model_.get(),
-                                         rows_, text_bytes_ + text_bytes_while_reading_};
+            const OperandSources sources{input(), model_.get(), rows_,
+                                         text_bytes_ + text_bytes_while_reading_};
             return finish(read_operands(request(), sources, runtime_.pool));
         });
     }
 
 private:
     const Request& request() const { return asked_.request; }
+    const Input* input() const { return asked_.input ? &*asked_.input : nullptr; }
 
     /// The text of a batch line is in memory twice, as read and as the record's. The text of INPUT
     /// is freed after reading, unless errors of a batch may still quote it.
@@ -63,7 +64,7 @@ private:
 
     /// The model's settings are read before the arrays, its weights once the dtype is known.
     void open_model() {
-        const Input* const input = asked_.input ? &*asked_.input : nullptr;
+        const Input* const input = this->input();
         if (input != nullptr && input->holds_parameters) {
             model_ = std::make_unique<SavedLayer>(*input);
         } else if (request().has_file("weights")) {
@@ -94,9 +95,8 @@ private:
             leave_out_slopes(asked_.request);
         if (!request().has_file("alibi_slopes")) return;
         read_named(request(), !is_from_flag(request(), "alibi_slopes"), [&] {
-            const Input* const input = asked_.input ? &*asked_.input : nullptr;
             const io::InputFile file =
-                io::open_input_file(path_of(request(), input, "alibi_slopes"), nullptr,
+                io::open_input_file(path_of(request(), input(), "alibi_slopes"), nullptr,
                                     access_to(request(), "alibi_slopes"));
             io::ArrayRules rules;
             rules.dtype = request().settings.dtype;
@@ -122,7 +122,8 @@ private:
                           std::move(read.notes)};
         Request& request = question.request;
         question.may_be_nonfinite = read.may_be_nonfinite;
-        note_truncation(request, question.operands.token_ids.size(), read.left_out, question.notes);
+        request.num_truncated_tokens = read.left_out;
+        note_truncation(request, question.operands.token_ids.size(), question.notes);
         if (read.tokens) request.tokens = std::move(*read.tokens);
         if (read.context_tokens) request.context_tokens = std::move(*read.context_tokens);
         for (auto& [key, file] : read.files) request.locations[key] = std::move(file);
@@ -177,10 +178,7 @@ void check_finite_rows(const Request& request, const Plan& plan, const Operands&
          {std::pair("inputs", &operands["inputs"]), {"context", &operands["context"]}}) {
         if (array == &operands["inputs"] && draws_inputs(request)) continue;  // no elements yet
         const bool are_keys = !has_context || array == &operands["context"];
-        if (array->holds<float>())
-            check(key, array->in<float>(), are_keys);
-        else
-            check(key, array->in<double>(), are_keys);
+        array->visit([&](const auto& values) { check(key, values, are_keys); });
     }
 }
 
@@ -200,6 +198,14 @@ Plan plan_of(Question& question, const PlanOptions& options) {
         }
         return make_plan(std::move(request.settings), shapes, options);
     });
+    // A result's own generator stays; flags of a file or a batch are for other questions too.
+    const Request& asked = question.request;
+    const bool asks_rng = is_from_key(asked, "rng") ||
+                          (is_from_flag(asked, "rng") && asked.keeps_flag("rng")),
+               draws = plan.draws_parameters() || !plan.config.drawn_shape().empty();
+    if (asks_rng && plan.config.rng == Rng::numpy && !draws)
+        throw setting_error(asked, "rng",
+                            "neither the input nor a parameter is drawn; expected no such flag");
     question.request.settings = plan.config;
     question.request.asked =
         asked_beside_config(question.request, question.given, plan.operands, *question.models);
@@ -289,8 +295,7 @@ void require_input(const Request& request, const std::string& command) {
     const bool lacks_context = mode.context && !request.has_file("context");
     refuse_keyboard(
         command,
-        "no input; expected a file, '-' with data piped in, or --example "
-        "journey" +
+        "no input; expected a file, '-' with data piped in, or --example journey" +
             std::string(lacks_context ? ", and --context FILE" : "") +
             (mode.source == Source::either ? ", or --query FILE --key FILE --value FILE" : ""));
 }

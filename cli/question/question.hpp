@@ -157,9 +157,8 @@ std::vector<std::string> notes_of_shapes(const Request& request, const Plan& pla
 /// "--truncate 128: 384 of 512 tokens are left out"; empty if none are.
 std::string note_of_truncation(const std::string& location, std::size_t kept, std::size_t left_out);
 
-/// The same of `truncate` of a request, which keeps the number for its result.
-void note_truncation(Request& request, std::size_t kept, std::size_t left_out,
-                     std::vector<std::string>& notes);
+/// Adds the same of a request that kept so many tokens, if any are left out.
+void note_truncation(const Request& request, std::size_t kept, std::vector<std::string>& notes);
 
 /// Whether to show a note on something usual that may be unintended: only if the note is not empty
 /// and standard error is a terminal.

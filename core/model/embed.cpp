@@ -61,7 +61,7 @@ void add_tables(const EmbeddingSpec& spec, std::uint64_t segment, std::int64_t p
         const std::vector<double> added = spec.position_row(static_cast<std::size_t>(position));
         if (added.size() != width)
             throw SettingError(ErrorKind::input, "position_ids", "the position embedding has ",
-                               added.size(), " columns, by the model's config.json; expected ",
+                               added.size(), " columns, by the model's settings; expected ",
                                width);
         for (std::size_t i = 0; i < width; ++i) row[i] += static_cast<T>(added[i]);
     }

@@ -65,7 +65,7 @@ inline constexpr std::array<InputFormat, 13> input_formats{{
     {"ndjson", {".ndjson", ".jsonl"}, true, true},
     {"c", {".h", ".hpp", ".c"}, true, true, nullptr, nullptr, parse_c},
     {"memh", {".memh", ".mem", ".hex"}, true, true, nullptr, nullptr, parse_memh},
-    {"csv", {".csv", ".tsv", ".long.csv"}, true, false},
+    {"csv", {".csv", ".tsv", ".long.csv", ".long.tsv"}, true, false},
     {"npy", {".npy"}, false, false, starts_as_npy, open_npy},
     {"npz", {".npz"}, false, true, starts_as_npz, open_npz},
     {"safetensors", {".safetensors"}, false, true, starts_as_safetensors, open_safetensors},
