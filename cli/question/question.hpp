@@ -161,9 +161,9 @@ std::string note_of_truncation(const std::string& location, std::size_t kept, st
 void note_truncation(Request& request, std::size_t kept, std::size_t left_out,
                      std::vector<std::string>& notes);
 
-/// Whether to show a note on something usual that may be unintended: only if the note is not empty
-/// and standard error is a terminal.
-bool is_for_terminal(const std::string& note);
+/// Adds a note on something usual that may be unintended, if it is not empty: only for a standard
+/// error that is a terminal, unless it is on a guess.
+void add_note(std::string note, bool is_guess, std::vector<std::string>& notes);
 
 /// Writes one line per note to standard error.
 void show_notes(const std::vector<std::string>& notes);

@@ -191,6 +191,8 @@ InputFile open_input_file(const std::string& path, const InputFormat* format,
         }
     }
     file.format = format != nullptr ? format : &format_of_text(file.source->text);
+    if (format == nullptr && file.format->parse == nullptr)
+        refuse_printed(file.name, file.source->text);
     if (file.format == ndjson_input) {
         file.document = document_of_lines(*file.source, file.array);
         if (file.holds_object()) file.format = json_input;
