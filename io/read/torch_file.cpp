@@ -123,9 +123,8 @@ public:
                 fail(quoted_name(entry.name),
                      " is compressed, as in TorchScript; expected it as torch.save writes it",
                      conversion_of(bytes_->name()));
-            constexpr std::string_view data = "data/";
             const std::string name = entry.name.substr(folder.size());
-            if (name.starts_with(data))
+            if (constexpr std::string_view data = "data/"; name.starts_with(data))
                 storages_.emplace(name.substr(data.size()), Range{entry.offset, entry.size});
             if (name != "byteorder") continue;
             const auto order = text_of(entry.offset, std::min<std::uint64_t>(entry.size, 64));
