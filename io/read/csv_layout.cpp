@@ -251,7 +251,8 @@ void skip_index(CsvLayout& layout, const CsvStyle& style) {
     const bool are_named = names_all && names_labels(header[count].text),
                are_words = are_named && cell_of(row[count]) == Cell::word,
                may_be = style.index == Guess::automatic && style.labels != Guess::no;
-    if (!is_given && !(may_be && (cell_of(row[0]) != Cell::word || are_words))) return;
+    const bool is_word = row[0].quoted || cell_of(row[0]) == Cell::word;
+    if (!is_given && !(may_be && (!is_word || are_words))) return;
     if (!is_given) layout.named_index = count;
     const bool has_labels = count + 1 < row.size() && style.labels != Guess::no &&
                             (are_named || (is_given && style.labels == Guess::yes));
