@@ -4,6 +4,7 @@
 #include "io/file/path.hpp"
 #include "io/read/examples.hpp"
 #include "io/read/input_formats.hpp"
+#include "io/text/number_text.hpp"
 
 namespace attn::cli {
 namespace {
@@ -192,18 +193,18 @@ private:
         io::MatrixLabels labels;
         RealArray inputs =
             read_or_leave("inputs", file, rules(2, 3, may_hide_rows()), request_.csv, labels);
-        take_note(labels.note, file.name);
+        take_note(labels, file.name);
         take_labels(LabelsOf::queries, std::move(labels.rows));
         return inputs;
     }
 
     /// A batch shows no notes: there a column that would be left out by a guess is an error.
-    void take_note(const std::string& note, const std::string& file) {
-        if (request_.of_batch && note.find(io::no_index_flag) != std::string::npos)
+    void take_note(const io::MatrixLabels& labels, const std::string& file) {
+        if (request_.of_batch && labels.counts)
             throw Error(ErrorKind::input, file,
                         "the first column counts the rows; expected --csv-index yes, which leaves "
                         "it out, or --csv-index no");
-        if (is_for_terminal(note)) read_.notes.push_back(note);
+        add_note(labels.note, labels.is_guess, read_.notes);
     }
 
     /// Stores the labels of a file, unless the request has its own.
@@ -290,7 +291,7 @@ private:
         } else {
             masks_.take(rule, io::read_one_array(file, allowed, &workers_, style, &labels), &file);
         }
-        take_note(labels.note, file.name);
+        take_note(labels, file.name);
     }
 
     /// Elements of a text are also in memory as float64 until all of them are rounded.
@@ -347,8 +348,8 @@ private:
                      std::size_t count) const {
         if (labels.size() == count) return;
         throw Error(ErrorKind::input, location_of(request_, key),
-                    std::to_string(labels.size()) + (labels.size() == 1 ? " label" : " labels") +
-                        "; expected " + std::to_string(count) + ", one per token");
+                    io::count_text(labels.size(), "label"), "; expected ", count,
+                    ", one per token");
     }
 
     const Request& request_;

@@ -102,9 +102,8 @@ private:
             rules.dtype = request().settings.dtype;
             rules.lowest_rank = 1;
             rules.highest_rank = 2;
-            io::MatrixLabels labels;
             const io::NumberArray read =
-                io::read_one_array(file, rules, &runtime_.pool, {.has_flags = false}, &labels);
+                io::read_one_array(file, rules, &runtime_.pool, {.has_flags = false});
             settings.alibi_slopes.assign(read.values.begin(), read.values.end());
             settings.slope_formula.reset();
             asked_.request.operand_files.erase("alibi_slopes");
