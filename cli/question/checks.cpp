@@ -144,8 +144,7 @@ void ModelSource::read_more_keys(const Request& request, Operands& operands) con
                 request, name,
                 "conflicts with \"" + array->name + "\" of " + file_->name + "; expected no cache");
         const std::size_t width = array->elements();
-        if (width % heads != 0)
-            io::refuse_shape(*array, "a multiple of ", heads, " heads");
+        if (width % heads != 0) io::refuse_shape(*array, "a multiple of ", heads, " heads");
         Array<double> rows = Array<double>::from_shape({batch, heads, 1, width / heads});
         for (std::size_t b = 0; b < batch; ++b)
             io::read_elements<double>(

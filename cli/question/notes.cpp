@@ -38,8 +38,8 @@ std::string note_of_heads_axis(const Request& request, const Plan& plan) {
                is_confirmed = request.settings.heads && q[1] != q[2];
     if (!may_be_tokens || is_confirmed) return {};
     return location_of(request, "query") + ": " + shape_text(q) +
-           " is read as (batch, heads, tokens, width), " + io::count_text(q[1], "head") +
-           " of " + io::count_text(q[2], "token") + "; " +
+           " is read as (batch, heads, tokens, width), " + io::count_text(q[1], "head") + " of " +
+           io::count_text(q[2], "token") + "; " +
            (q[1] != q[2] ? "--heads " + std::to_string(q[1]) + " confirms it; " : "") +
            "for (batch, tokens, heads, width) reshape it to " +
            shape_text(Sizes{q[0], q[1], q[2] * q[3]}) +

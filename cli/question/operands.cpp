@@ -53,8 +53,7 @@ private:
 
     /// Decays are often meant as factors.
     void note_growth() {
-        const std::vector<double>& decays = request_.settings.decay;
-        if (std::ranges::any_of(decays, [](double decay) { return decay > 0; }))
+        if (std::ranges::any_of(request_.settings.decay, [](double decay) { return decay > 0; }))
             add_notes({location_of(request_, "decay") +
                        ": a decay is a logarithm, and above 0 the state grows; to keep 90 % per "
                        "token, use -0.1054"});
@@ -357,7 +356,7 @@ private:
     const LayerSource* model_;
     OperandRows* rows_;
     double text_bytes_, left_bytes_ = 0;  // left_: of operands whose rows stay in their files
-    const bool projects_;  ///< the layer takes inputs, not query, key and value
+    const bool projects_;                 ///< the layer takes inputs, not query, key and value
     ThreadPool& workers_;
     ReadOperands& read_;
     Operands& operands_;

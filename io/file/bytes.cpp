@@ -71,8 +71,8 @@ void handle_lost_page(int signal, siginfo_t* info, void*) {
 
 }  // namespace
 
-std::shared_ptr<const Bytes> Bytes::open(const std::string& path, const Access& access,
-                                         Check check, std::optional<std::uint64_t> wanted) {
+std::shared_ptr<const Bytes> Bytes::open(const std::string& path, const Access& access, Check check,
+                                         std::optional<std::uint64_t> wanted) {
     std::shared_ptr<Bytes> bytes(new Bytes);
     const bool standard = path == "-";
     bytes->name_ = standard ? "<stdin>" : path;

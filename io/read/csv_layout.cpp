@@ -278,9 +278,8 @@ void check_header_width(const CsvLayout& layout, const Source& source) {
         layout.labelled.value_or(first.quoted || cell_of(first) != Cell::number);
     if (named == 0 || named == width || (is_short && may_be_label)) return;
     throw CsvDoubt(
-        line_location(source.name, layout.row.line), layout.row.offset,
-        count_text(width, "field"), "",
-        std::to_string(named) + " as in the header, line " + std::to_string(layout.header.line),
+        line_location(source.name, layout.row.line), layout.row.offset, count_text(width, "field"),
+        "", std::to_string(named) + " as in the header, line " + std::to_string(layout.header.line),
         {{{labels_yes}, "the first", "as a label"}});
 }
 

@@ -274,9 +274,9 @@ void refuse_printed(const std::string& name, std::string_view text) {
                            line = trimmed(start.substr(0, start.find('\n')));
     const bool is_of_r = line.starts_with("[,1]") || line.starts_with("[1] ") ||
                          line.starts_with("[1,] ") || start.find("\n[1,] ") != start.npos;
-    const bool is_named = !line.empty() && is_letter(line[0]) &&
-                          (line.ends_with(" =") || line.find("= [") != line.npos ||
-                           line.find("= {") != line.npos);
+    const bool is_named =
+        !line.empty() && is_letter(line[0]) &&
+        (line.ends_with(" =") || line.find("= [") != line.npos || line.find("= {") != line.npos);
     if (is_of_r || is_named || line.starts_with("{{"))
         throw Error(ErrorKind::input, name, "is an array as ",
                     is_of_r ? "R prints it; expected csv, as write.csv(x, \"x.csv\") writes it"

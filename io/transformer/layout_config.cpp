@@ -110,8 +110,7 @@ private:
             throw Error(ErrorKind::input, file_.name, "has no tensor \"", name,
                         "\", which a model of type ", type_, " has; it has ",
                         list_of(file_.arrays));
-        if (found->shape.size() != 2 || found->elements() == 0)
-            refuse_shape(*found, "a matrix");
+        if (found->shape.size() != 2 || found->elements() == 0) refuse_shape(*found, "a matrix");
         return *found;
     }
 

@@ -89,8 +89,9 @@ TEST_CASE("notes: what a layer found by names may need besides them") {
         json all{{other, {1, 2}}};
         for (const char* name : {"a.q", "a.k", "a.v", "a.o"}) all[name] = json{{1, 0}, {0, 1}};
         write_text("w.json", all.dump());
-        const std::string line = "multihead x.json --heads 1 --no-causal --weights w.json "
-                                 "--weight-names a.q=query,a.k=key,a.v=value,a.o=out ";
+        const std::string line =
+            "multihead x.json --heads 1 --no-causal --weights w.json "
+            "--weight-names a.q=query,a.k=key,a.v=value,a.o=out ";
         CHECK(is_noted(words_in(line + flags), note) == (note != std::string()));
     }
     std::filesystem::remove("config.json");

@@ -109,7 +109,8 @@ TEST_CASE("bare numbers: a device without an end; words of a folder beyond their
             write_text("words/a.npy", npy_header("<i2", {1, 1}) + bytes_of_number(number, 2));
             write_text("words/manifest.json",
                        R"({"files":[{"name":"a","file":"a.npy","dtype":"int16","shape":[1,1],)"
-                       R"("store":"fixed:)" + std::to_string(bits) + ",1\"}]}");
+                       R"("store":"fixed:)" +
+                           std::to_string(bits) + ",1\"}]}");
             const std::string error = error_of([] { open_input_file("words"); });
             CHECK(contains(error, "[0, 0] is " + std::to_string(word)) == (beyond != 0));
             CHECK(error.empty() == (beyond == 0));
