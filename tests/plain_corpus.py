@@ -25,6 +25,10 @@ def check_plain_text(run, rng, folder, case, scratch):
     for order in ("records.ndjson", "plain.txt", "records.txt"), ("plain.txt", "plain.txt", "packed.txt.gz"):
         both = json.loads(run("scan", folder, *(scratch / name for name in order)).stdout)
         assert both["corpus"]["texts"] == 3 * len(texts) and both["corpus"]["failed"]["count"] == 0, both["corpus"]
+    cut = run("scan", folder, scratch / "plain.txt", "--truncate", 2)
+    longer = sum(len(json.loads(run("tokenize", folder, text).stdout)["ids"]) > 2 for text in texts)
+    assert json.loads(cut.stdout)["corpus"]["truncated_texts"] == longer, (cut, longer)
+    assert f"note: {longer} of {len(texts)} texts are truncated" in cut.stderr, cut.stderr
     run("scan", folder, scratch / "plain.txt", "--resume", scratch / "again.json")
     assert (scratch / "again.json").read_text() == run("scan", folder, scratch / "records.ndjson").stdout
     run("scan", folder, scratch / "records.ndjson", "--resume", scratch / "again.json")

@@ -9,7 +9,6 @@
 #include "io/file/source.hpp"
 #include "io/read/number_array.hpp"
 #include "io/text/number_text.hpp"
-#include "io/text/text.hpp"
 
 namespace attn::cli {
 namespace {
@@ -216,15 +215,6 @@ std::string help_of(const Option& option) {
 std::string expected_of(const Option& option) {
     const std::string expected = option.limits.expected;
     return expected.empty() ? listed(names_of(option.field)) : expected;
-}
-
-std::string listed(const std::vector<std::string_view>& names, std::string_view last) {
-    std::string text;
-    for (std::size_t i = 0; i < names.size(); ++i) {
-        if (i != 0) text += i + 1 == names.size() ? " " + std::string(last) + " " : ", ";
-        text += names[i];
-    }
-    return text;
 }
 
 std::optional<std::pair<std::uint64_t, std::uint64_t>> two_numbers(std::string_view text,

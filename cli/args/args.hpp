@@ -15,6 +15,7 @@
 #include <nlohmann/json_fwd.hpp>
 
 #include "core/plan/settings.hpp"
+#include "io/text/text.hpp"
 
 namespace attn::io {
 struct InputFile;
@@ -157,8 +158,7 @@ std::string help_of(const Option& option);
 /// The expected value in an error of a command's own flag: the text of the limits, or "a, b or c".
 std::string expected_of(const Option& option);
 
-/// "a, b or c"; or another word before the last one.
-std::string listed(const std::vector<std::string_view>& names, std::string_view last = "or");
+using io::listed;
 
 /// Two of them with a mark between: "1/8", "0:4"; or empty.
 std::optional<std::pair<std::uint64_t, std::uint64_t>> two_numbers(std::string_view text,

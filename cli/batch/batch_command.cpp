@@ -25,6 +25,7 @@ void take_output_name(BatchRequest& batch) {
              named != nullptr && named->lists_elements)
         defaults.format = named;
     const bool is_table = defaults.format->lists_elements;
+    if (is_table) check_style_and_store(defaults);
     if (is_table && batch.resume)
         throw Error(ErrorKind::usage, name.location,
                     "conflicts with csv-long, whose lines do not tell which records are complete; "

@@ -49,6 +49,9 @@ double bytes_of_problem(const Plan& plan) {
 
 PlannedQuestion planned_question(RequestWithInput asked, const CheckRequest& request,
                                  const Runtime& runtime) {
+    // The flags of CSV are for the arrays of --against, too.
+    for (const HelpOverride& of_csv : csv_help)
+        asked.request.locations.erase(std::string(of_csv.key));
     Question question = read_question(std::move(asked), runtime);
     check_question_settings(question.request, request);
     // The question's own computation only draws what is drawn.
@@ -73,8 +76,7 @@ std::vector<ProgramJudgement> best_first(std::vector<ProgramJudgement> programs)
         }
         return std::tuple(program.verdict, wrong, bound);
     };
-    std::stable_sort(programs.begin(), programs.end(),
-                     [&](const auto& a, const auto& b) { return key(a) < key(b); });
+    std::ranges::stable_sort(programs, {}, key);
     return programs;
 }
 
@@ -237,7 +239,7 @@ void CheckedQuestion::search(ProgramJudgement& judgement, const std::vector<Give
     }
     if (theirs.empty()) return;
     if (search_layouts(judgement, given, theirs, indices, max_changes) || max_changes < 2) return;
-    judgement.matches = search_draws(request_, problem_, operands_, theirs, pool_);
+    search_draws(judgement, request_, problem_, operands_, theirs, pool_);
 }
 
 /// By the conventions, with the axes of each array as they were judged, and then in other orders.
@@ -337,9 +339,7 @@ bool check(CheckRequest request, std::vector<std::string>& notes) {
                             : check_text(programs, io::screen_columns(STDOUT_FILENO)));
     };
     write_verdicts(request, write, junit);
-    return std::none_of(programs.begin(), programs.end(), [](const ProgramJudgement& program) {
-        return program.verdict == Verdict::wrong;
-    });
+    return std::ranges::count(programs, Verdict::wrong, &ProgramJudgement::verdict) == 0;
 }
 
 }  // namespace attn::cli

@@ -91,6 +91,7 @@ struct ProgramJudgement {
     std::vector<GivenArray> given;       ///< likewise, without their values
     std::vector<std::string> not_compared;
     bool is_searched = false;    ///< if it is wrong
+    bool tried_draws = false;    ///< other ones, after the conventions
     std::vector<Match> matches;  ///< best first; all with as many changes
 };
 
@@ -128,12 +129,11 @@ private:
     Judge judge_;
 };
 
-/// Other seeds, initialisers, orders of drawing and biases that reproduce every array, with the
-/// fewest changes; empty: none of those that are tried, or the question draws nothing or is large.
-/// `operands` are the question's.
-std::vector<Match> search_draws(const Request& asked, const Problem& problem,
-                                const Operands& operands, const std::vector<TheirArray>& arrays,
-                                ThreadPool& pool);
+/// The fewest other seeds, initialisers, orders of drawing and biases that reproduce every array;
+/// tries none if the question draws nothing or is large. `operands` are the question's.
+void search_draws(ProgramJudgement& judgement, const Request& asked, const Problem& problem,
+                  const Operands& operands, const std::vector<TheirArray>& arrays,
+                  ThreadPool& pool);
 
 /// Verdicts as JUnit's XML: a suite with a test case for each program or record.
 class JUnitReport {

@@ -169,8 +169,11 @@ std::string match_text(const Match& match) {
 
 /// The best one, then one line for each set of conventions that others change; one that says so if
 /// there is none.
-std::string matches_text(const std::vector<Match>& matches) {
-    if (matches.empty()) return "no change of conventions reproduces it\n";
+std::string matches_text(const std::vector<Match>& matches, bool tried_draws) {
+    if (matches.empty())
+        return concat("no change of conventions ",
+                      tried_draws ? "or of draws (seeds, initialisers, orders, biases) " : "",
+                      "that is tried reproduces it\n");
     std::string text = "matches with " + match_text(matches.front()) + "\n";
     std::vector<bool> is_listed(matches.size());
     for (std::size_t i = 1; i < matches.size(); ++i) {
@@ -204,7 +207,7 @@ std::string text_of_program(const ProgramJudgement& program, std::size_t columns
     if (!others.empty()) text += "not compared: " + io::one_line(others) + "\n";
     if (program.is_searched && program.verdict == Verdict::wrong &&
         !(program.matches.empty() && is_explained(program)))
-        text += matches_text(program.matches);
+        text += matches_text(program.matches, program.tried_draws);
     return text;
 }
 
@@ -225,12 +228,12 @@ ordered_json finite_or_null(double value) {
 }
 
 ordered_json words_json(const ArrayJudgement& array, const GivenArray& given) {
-    ordered_json entry{{"type", io::text_of(*given.words)}, {"differ", array.differ}};
     const auto word = departing_word(array, given);
-    entry["address"] = word && word->address ? ordered_json(*word->address) : ordered_json();
-    entry["found"] = word ? ordered_json(word->found) : ordered_json();
-    entry["expected"] = word ? ordered_json(word->expected) : ordered_json();
-    return entry;
+    return {{"type", io::text_of(*given.words)},
+            {"differ", array.differ},
+            {"address", word && word->address ? ordered_json(*word->address) : ordered_json()},
+            {"found", word ? ordered_json(word->found) : ordered_json()},
+            {"expected", word ? ordered_json(word->expected) : ordered_json()}};
 }
 
 ordered_json json_of_array(const ArrayJudgement& array, const GivenArray& given) {
@@ -240,7 +243,7 @@ ordered_json json_of_array(const ArrayJudgement& array, const GivenArray& given)
     const auto or_null = [](const auto& value) {
         return value.empty() ? ordered_json() : ordered_json(value);
     };
-    ordered_json entry{
+    return {
         {"name", array_name(array)},
         {"verdict", name_of(verdict_names, array.verdict)},
         {"max_abs", measured(array.max_abs)},
@@ -250,23 +253,16 @@ ordered_json json_of_array(const ArrayJudgement& array, const GivenArray& given)
         {"arithmetic", array.arithmetic ? ordered_json(name_of(arithmetic_names, *array.arithmetic))
                                         : ordered_json()},
         {"noise", array.noise ? finite_or_null(*array.noise) : ordered_json()},
-        {"first", nullptr},
-        {"found", nullptr},
-        {"expected", nullptr},
+        {"first", array.first ? ordered_json(array.first->index) : ordered_json()},
+        {"found", array.first ? element_json(array.first->theirs) : ordered_json()},
+        {"expected", array.first ? element_json(array.first->truth) : ordered_json()},
         {"type", row_of(array.type).name},
         {"theirs", given.name},
         {"axes", or_null(array.axes)},
-        {"decimals", nullptr},
+        {"decimals", given.printed ? ordered_json(given.printed->decimals) : ordered_json()},
         {"finding", or_null(array.finding)},
         {"wrong", array.wrong ? wrong_json(*array.wrong) : ordered_json()},
         {"words", given.words ? words_json(array, given) : ordered_json()}};
-    if (array.first) {
-        entry["first"] = array.first->index;
-        entry["found"] = element_json(array.first->theirs);
-        entry["expected"] = element_json(array.first->truth);
-    }
-    if (given.printed) entry["decimals"] = given.printed->decimals;
-    return entry;
 }
 
 ordered_json match_json(const Match& match) {

@@ -64,14 +64,14 @@ std::vector<OtherDraws> draws_besides(const Request& asked) {
 
 }  // namespace
 
-std::vector<Match> search_draws(const Request& asked, const Problem& problem,
-                                const Operands& operands, const std::vector<TheirArray>& arrays,
-                                ThreadPool& pool) {
+void search_draws(ProgramJudgement& judgement, const Request& asked, const Problem& problem,
+                  const Operands& operands, const std::vector<TheirArray>& arrays,
+                  ThreadPool& pool) {
     const bool draws = problem.plan.draws_parameters() || !asked.settings.drawn_shape().empty();
     // In float16 and bfloat16 the bounds are so wide that other draws would be within them.
     const bool is_narrow = std::ranges::all_of(
         arrays, [](const TheirArray& array) { return array.type <= NumberType::float32; });
-    if (!draws || !is_narrow) return {};
+    if (!draws || !is_narrow) return;
     const std::vector<OtherDraws> others = draws_besides(asked);
 
     const auto match_of = [&](const std::vector<std::size_t>& changes,
@@ -103,7 +103,7 @@ std::vector<Match> search_draws(const Request& asked, const Problem& problem,
     };
 
     // Then it is not the draws that differ, but how numbers were rounded.
-    if (match_of({}, 0)) return {};
+    if (match_of({}, 0)) return;
     std::vector<std::vector<std::size_t>> all{{}};
     double left = product_limit;
     for (std::size_t size = 1; size <= max_changes; ++size) {
@@ -116,7 +116,7 @@ std::vector<Match> search_draws(const Request& asked, const Problem& problem,
             }
         all = std::move(longer);
         left -= static_cast<double>(all.size()) * (flops_of(problem.plan) / 2 + fixed_cost);
-        if (left < 0) return {};
+        if (left < 0) return;
         std::vector<std::optional<Match>> found(all.size());
         pool.run(all.size(), [&](std::size_t i, std::size_t) { found[i] = match_of(all[i], 0); });
         // With few printed digits other seeds match by chance.
@@ -126,12 +126,11 @@ std::vector<Match> search_draws(const Request& asked, const Problem& problem,
                 if (match_of(changes, more)) return true;
             return false;
         };
-        std::vector<Match> matches;
+        judgement.tried_draws = true;
         for (std::size_t i = 0; i < all.size(); ++i)
-            if (found[i] && !is_chance(all[i])) matches.push_back(*std::move(found[i]));
-        if (!matches.empty()) return matches;
+            if (found[i] && !is_chance(all[i])) judgement.matches.push_back(*std::move(found[i]));
+        if (!judgement.matches.empty()) return;
     }
-    return {};
 }
 
 }  // namespace attn::cli

@@ -197,10 +197,6 @@ ComparedPair unpaired(const std::string& record, const InputFile* a, const Input
     return pair;
 }
 
-std::string records_text(std::size_t number, const char* what) {
-    return std::to_string(number) + (number == 1 ? " record " : " records ") + what;
-}
-
 /// Compares the records of two batches, paired by id, or by position if one of the files lacks ids.
 /// The table has only the arrays that differ, and a line of counts; JSON has all compared arrays.
 bool compare_batches(const ResultFile& of_a, const ResultFile& of_b, const CompareRequest& request,
@@ -245,9 +241,9 @@ bool compare_batches(const ResultFile& of_a, const ResultFile& of_b, const Compa
     if (equal == 0 && unequal == 0)
         throw Error(ErrorKind::input, request.a, "no record has an answer, as in ", request.b,
                     "; expected answers to compare");
-    std::string summary = records_text(equal, "equal");
-    if (unequal != 0) summary += ", " + records_text(unequal, "different");
-    if (failed != 0) summary += ", " + records_text(failed, "failed in both files");
+    std::string summary = io::count_text(equal, "record") + " equal";
+    if (unequal != 0) summary += ", " + io::count_text(unequal, "record") + " different";
+    if (failed != 0) summary += ", " + io::count_text(failed, "record") + " failed in both files";
     if (lack_ids)
         std::fputs("attn: note: records are paired by position: an id is missing or not unique\n",
                    stderr);

@@ -53,8 +53,7 @@ std::vector<ComparedPair> compare_results(const io::ResultView& a, const io::Res
 /// within the tolerance with the same shape, except for leading axes of length 1. A note reports
 /// such axes. Records of two batches are paired by their ids, or by position; those that failed in
 /// both files are not compared. Notes on how CSV files were read, and on how many arrays `common`
-/// leaves out, go to `notes`, which may hold empty strings. Errors: kinds input and io; kind usage
-/// if `common` leaves none.
+/// leaves out, go to `notes`. Errors: kinds input and io; kind usage if `common` leaves none.
 bool compare(const CompareRequest& request, std::vector<std::string>& notes);
 
 }  // namespace attn::cli

@@ -32,7 +32,6 @@ int run_compare(const Args& args) {
     request.csv = with_flags({}, args).csv;
     std::vector<std::string> notes;
     const bool are_equal = compare(request, notes);
-    std::erase_if(notes, [](const std::string& note) { return !is_for_terminal(note); });
     show_notes(notes);
     return are_equal ? 0 : exit_differs;
 }

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/compare/compare.hpp"
+#include "cli/question/question.hpp"
 #include "core/base/error.hpp"
 #include "core/base/memory.hpp"
 #include "core/base/tensor.hpp"
@@ -60,7 +61,7 @@ struct Side {
         if (!is_there(array)) return;
         io::MatrixLabels labels;
         numbers = of.read(*array, workers, request.csv, &labels);
-        notes.push_back(std::move(labels.note));
+        add_note(std::move(labels.note), labels.is_guess, notes);
         if (!of.is_text()) return;
         // Text has no types: 0.43 means the nearest float32, if float32 numbers were written.
         const std::optional<NumberType> meant = type ? type : other.type;
@@ -150,7 +151,7 @@ std::vector<ComparedPair> compare_results(const io::ResultView& a, const io::Res
     require_memory(a.bytes() + b.bytes(), b.location(),
                    "reading its arrays with those of " + a.location());
     std::vector<ComparedRow> rows = pair_up(a, b);
-    if (request.common) notes.push_back(keep_common(rows, request.b));
+    if (request.common) add_note(keep_common(rows, request.b), false, notes);
     note_heads(a, b);
     std::vector<ComparedPair> pairs;
     for (const ComparedRow& row : rows) {

@@ -7,6 +7,7 @@
 
 #include "cli/args/args.hpp"
 #include "cli/question/layer_source.hpp"
+#include "cli/question/question.hpp"
 #include "cli/request/errors.hpp"
 #include "cli/request/request.hpp"
 #include "cli/request/request_builder.hpp"
@@ -98,7 +99,7 @@ class Inspector {
 public:
     explicit Inspector(const InspectRequest& request) : request_(request) {}
 
-    Inspection inspect() {
+    ordered_json inspect() {
         const std::string whole = weights_path();
         const io::DataPath path = io::split_data_path(whole);
         const io::InputFile file =
@@ -140,9 +141,10 @@ public:
                                         {"elements", elements ? ordered_json(*elements) : nullptr},
                                         {"bytes", array.size}});
         }
-        Inspection inspection{{}, std::move(note_)};
+        show_notes(notes_);
+        ordered_json inspection;
         for (const auto& [key, value] : found_.items())
-            if (!value.empty() || key == "arrays") inspection.document[key] = std::move(value);
+            if (!value.empty() || key == "arrays") inspection[key] = std::move(value);
         return inspection;
     }
 
@@ -273,7 +275,7 @@ private:
         const io::NumberArray read =
             io::read_one_array(file, anything, &workers_, request_.csv, &labels);
         arrays_.push_back(array_of_text("", read, file.source->text.size()));
-        note_ = std::move(labels.note);
+        add_note(std::move(labels.note), labels.is_guess, notes_);
         found_["header"] = std::move(labels.header);
         found_["tokens"] = std::move(labels.rows);
     }
@@ -312,7 +314,7 @@ private:
     /// With all members that it may have, in order; those that stay null or empty are left out.
     ordered_json found_;
     std::vector<io::StoredArray> arrays_;  ///< for text, with the bytes that it takes
-    std::string note_;
+    std::vector<std::string> notes_;
     ordered_json members_ = ordered_json::object();
     std::shared_ptr<const nlohmann::json> metadata_;
     ThreadPool workers_;
@@ -320,7 +322,7 @@ private:
 
 }  // namespace
 
-Inspection inspect(const InspectRequest& request) {
+ordered_json inspect(const InspectRequest& request) {
     return Inspector(request).inspect();
 }
 

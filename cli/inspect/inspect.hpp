@@ -19,14 +19,10 @@ struct InspectRequest {
     io::CsvStyle csv;
 };
 
-struct Inspection {
-    nlohmann::ordered_json document;  ///< as data/schema/inspection.json has it
-    std::string note;                 ///< as in io::MatrixLabels
-};
-
-/// Reads only the headers of binary formats, but all of a text. Errors: as for reading the file;
-/// kind usage for a missing layer.
-Inspection inspect(const InspectRequest& request);
+/// As data/schema/inspection.json has it. Reads only the headers of binary formats, but all of a
+/// text; shows notes on how CSV was read. Errors: as for reading the file; kind usage for a missing
+/// layer.
+nlohmann::ordered_json inspect(const InspectRequest& request);
 
 /// The document as text, at most `columns` wide if names can be shortened.
 std::string inspection_page(const nlohmann::ordered_json& found, std::size_t columns);

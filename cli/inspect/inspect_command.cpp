@@ -1,8 +1,6 @@
 // `attn inspect`: it computes nothing and has its own flags.
 #include <unistd.h>
 
-#include <vector>
-
 #include "cli/inspect/inspect.hpp"
 #include "cli/question/question.hpp"
 #include "cli/request/request_builder.hpp"
@@ -25,10 +23,9 @@ int run_inspect(const Args& args) {
                                  with_flags({}, args).csv};
     const auto form = args.choice("format");
     const bool as_json = form && report_forms[*form].first;
-    const Inspection found = inspect(request);
-    io::show(as_json ? io::json_text(found.document) + "\n"
-                     : inspection_page(found.document, io::screen_columns(STDOUT_FILENO)));
-    if (is_for_terminal(found.note)) show_notes({found.note});
+    const nlohmann::ordered_json found = inspect(request);
+    io::show(as_json ? io::json_text(found) + "\n"
+                     : inspection_page(found, io::screen_columns(STDOUT_FILENO)));
     return 0;
 }
 

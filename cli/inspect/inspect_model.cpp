@@ -11,6 +11,7 @@
 #include "core/base/error.hpp"
 #include "io/model/find_layer.hpp"
 #include "io/read/json_document.hpp"
+#include "io/text/number_text.hpp"
 #include "io/transformer/attention_layer.hpp"
 #include "io/transformer/model.hpp"
 
@@ -154,8 +155,7 @@ private:
 bool is_of_layer(std::string_view name, std::size_t layer) {
     while (!name.empty()) {
         const std::string_view word = name.substr(0, name.find('.'));
-        if (!word.empty() && word.find_first_not_of("0123456789") == std::string_view::npos)
-            return word == std::to_string(layer);
+        if (io::are_digits(word)) return word == std::to_string(layer);
         name.remove_prefix(std::min(name.size(), word.size() + 1));
     }
     return false;

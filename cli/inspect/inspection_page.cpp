@@ -9,6 +9,7 @@
 #include "core/base/tensor.hpp"
 #include "io/file/source.hpp"
 #include "io/text/json_text.hpp"
+#include "io/text/number_text.hpp"
 #include "io/text/text.hpp"
 
 namespace attn::cli {
@@ -39,15 +40,10 @@ std::string fitted_name(const std::string& name, std::size_t columns) {
     return "..." + text.substr(from);
 }
 
-/// "6 arrays", "1 array".
-std::string counted(std::size_t count, const std::string& noun) {
-    return std::to_string(count) + " " + noun + (count == 1 ? "" : "s");
-}
-
 /// "248 bytes", "1.23 GiB (1320702444 bytes)".
 std::string size_text(std::uint64_t bytes) {
     static constexpr std::array<const char*, 5> units{"KiB", "MiB", "GiB", "TiB", "PiB"};
-    std::string exact = counted(bytes, "byte");
+    std::string exact = io::count_text(bytes, "byte");
     double size = static_cast<double>(bytes);
     std::size_t unit = 0;
     if (size < 1024) return exact;
@@ -163,10 +159,10 @@ private:
         fit_names(cells);
         text_ += "\n" + io::align_columns(cells);
         const std::size_t others = arrays.size() + 1 - cells.size();
-        std::string sum = counted(cells.size() - 1, "array") + ", " + size_text(bytes_shown);
+        std::string sum = io::count_text(cells.size() - 1, "array") + ", " + size_text(bytes_shown);
         if (others != 0)
-            sum += "; and " + counted(others, "other") + ", " + size_text(bytes - bytes_shown) +
-                   ", which --format json lists";
+            sum += "; and " + io::count_text(others, "other") + ", " +
+                   size_text(bytes - bytes_shown) + ", which --format json lists";
         text_ += io::wrapped(sum, columns_) + "\n";
     }
 

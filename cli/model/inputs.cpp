@@ -29,9 +29,9 @@ std::vector<std::uint64_t> list_of_tokens(const Args& args, std::string_view key
     return list;
 }
 
-void read_text(const ModelAsked& asked, const io::Tokenizer& tokenizer, ModelQuestion& question) {
+void read_text(const ModelAsked& asked, const io::Tokenizer& tokenizer, ModelInput& input,
+               std::uint64_t& left_out) {
     const Args& args = asked.args;
-    ModelInput& input = question.input;
     io::Access access = asked.request.access;
     access.expected = "a text";
     const std::string text(args.has("text")
@@ -44,7 +44,7 @@ void read_text(const ModelAsked& asked, const io::Tokenizer& tokenizer, ModelQue
         return pair ? tokenizer.encode_pair(text, *pair, adds, most)
                     : tokenizer.encode(text, adds, most);
     });
-    question.left_out = tokens.left_out;
+    left_out = tokens.left_out;
     if (tokens.ids.empty())
         throw setting_error(asked.request, "text", "the text has no tokens; expected at least one");
     input.ids.assign(tokens.ids.begin(), tokens.ids.end());
@@ -56,9 +56,9 @@ void refuse_both(const Args& args, const char* key, const std::string& other) {
 }
 
 /// The ids of the tokens, or their hidden states. Returns their number.
-std::size_t read_tokens(const ModelAsked& asked, ModelFiles& files, ModelQuestion& question) {
+std::size_t read_tokens(const ModelAsked& asked, ModelFiles& files, ModelInput& input,
+                        std::uint64_t& left_out) {
     const Args& args = asked.args;
-    ModelInput& input = question.input;
     const bool has_text = args.has("text") || args.has("text_file");
     input.ids = asked.request.token_ids;
     if (!input.ids.empty()) {
@@ -76,7 +76,7 @@ std::size_t read_tokens(const ModelAsked& asked, ModelFiles& files, ModelQuestio
     if (args.has("text")) refuse_both(args, "text_file", "--text");
     if (has_text) {
         refuse_both(args, "hidden_states", args.has("text") ? "--text" : "--text-file");
-        read_text(asked, files.tokenizer(), question);
+        read_text(asked, files.tokenizer(), input, left_out);
     }
     if (!args.has("hidden_states")) return input.ids.size();
     io::ArrayRules rules{asked.request.settings.dtype};
@@ -134,13 +134,65 @@ std::vector<std::uint64_t> read_decoder_ids(const Args& args, const io::OpenMode
     return {};
 }
 
+/// The type of a model of the request's family without a config; empty: it needs one.
+std::string_view layout_of(const Request& request) {
+    const std::string_view name = request.family != nullptr ? request.family->name : "";
+    return name == "gpt2" ? "nanogpt" : name == "meta" || name == "roberta" ? name : "";
+}
+
+/// Opens the model at `path`. Errors: those of open_model_folder; kind usage
+/// for settings that a config gives, and for a family that needs a config.
+io::ModelFolder open_asked_model(const Request& request, const std::string& path) {
+    const bool has_no_config = request.model_config && *request.model_config == "none";
+    io::ModelLayout layout;
+    const Settings& s = request.settings;
+    if (s.heads) layout.settings.heads = static_cast<std::size_t>(*s.heads);
+    layout.settings.norm_eps = request.norm_eps;
+    layout.settings.rope_base = s.rope_base;
+    layout.settings.rope_scaling = s.rope_scaling;
+    if (!has_no_config && request.family != nullptr)
+        throw setting_error(request, "family",
+                            !layout_of(request).empty()
+                                ? "requires --model-config none"
+                                : "no effect on a model, whose config names its type; "
+                                  "expected no such flag");
+    if (has_no_config) {
+        layout.type = layout_of(request);
+        if (layout.type.empty())
+            throw setting_error(
+                request, request.family != nullptr ? "family" : "model_config",
+                request.family != nullptr
+                    ? "--model-config none supports only gpt2 (nanoGPT), meta and roberta "
+                      "(fairseq); expected one of them, or --model-config FILE with a model_type "
+                      "and its keys"
+                    : "requires --family gpt2 (nanoGPT), meta or roberta (fairseq); or give "
+                      "--model-config FILE with a model_type and its keys");
+    }
+    io::ModelFolder files =
+        io::open_model_folder(path, request.model_config, request.access, layout);
+    const auto stated = files.config.find("model_type");
+    const bool is_stated = stated != files.config.end() && stated->is_string();
+    const std::string type = is_stated ? stated->get<std::string>() : "";
+    for (const char* key : {"heads", "norm_eps", "rope_base", "rope_scaling"}) {
+        const bool is_read = type == "meta" || (has_no_config && key == std::string("heads"));
+        if (request.has(key) && !is_read)
+            throw setting_error(
+                request, key,
+                "is not read: " + files.config_location +
+                    (has_no_config || type == "nanogpt" ? " has no such setting" : " gives it") +
+                    "; expected no such flag");
+    }
+    return files;
+}
+
 }  // namespace
 
-Labels read_input(const ModelAsked& asked, ModelFiles& files, ModelQuestion& question) {
+Labels read_input(const ModelAsked& asked, ModelFiles& files, ModelQuestion& question,
+                  std::uint64_t& left_out) {
     const Args& args = asked.args;
     const Request& request = asked.request;
     ModelInput& input = question.input;
-    const std::size_t tokens = read_tokens(asked, files, question);
+    const std::size_t tokens = read_tokens(asked, files, input, left_out);
     const bool reads_file = args.has("hidden_states") ||
                             std::any_of(std::begin(input_rows), std::end(input_rows),
                                         [&](const InputRow& row) { return args.has(row.key); });
@@ -162,63 +214,6 @@ Labels read_input(const ModelAsked& asked, ModelFiles& files, ModelQuestion& que
     question.decoder_ids = read_decoder_ids(args, files.model(), input);
     return labels;
 }
-
-namespace {
-
-/// The type of a model of the request's family without a config; empty: it needs one.
-std::string_view layout_of(const Request& request) {
-    const std::string_view name = request.family != nullptr ? request.family->name : "";
-    return name == "gpt2" ? "nanogpt" : name == "meta" || name == "roberta" ? name : "";
-}
-
-/// Opens the model at `path`. Errors: those of open_model_folder; kind usage
-/// for settings that a config gives, and for a family that needs a config.
-io::ModelFolder open_asked_model(const Request& request, const std::string& path) {
-    const bool has_no_config = request.model_config && *request.model_config == "none";
-    io::ModelLayout layout;
-    const Settings& s = request.settings;
-    if (s.heads) layout.settings.heads = static_cast<std::size_t>(*s.heads);
-    layout.settings.norm_eps = request.norm_eps;
-    layout.settings.rope_base = s.rope_base;
-    layout.settings.rope_scaling = s.rope_scaling;
-    if (!has_no_config && request.family != nullptr) {
-        throw setting_error(request, "family",
-                            !layout_of(request).empty()
-                                ? "requires --model-config none"
-                                : "no effect on a model, whose config names its type; "
-                                  "expected no such flag");
-    }
-    if (has_no_config) {
-        layout.type = layout_of(request);
-        if (layout.type.empty())
-            throw setting_error(
-                request, request.family != nullptr ? "family" : "model_config",
-                request.family != nullptr
-                    ? "--model-config none supports only gpt2 (nanoGPT), meta "
-                      "and roberta (fairseq); expected one of them, or --model-config FILE with a "
-                      "model_type and its keys"
-                    : "requires --family gpt2 (nanoGPT), meta or roberta "
-                      "(fairseq); or give "
-                      "--model-config FILE with a model_type and its keys");
-    }
-    io::ModelFolder files =
-        io::open_model_folder(path, request.model_config, request.access, layout);
-    const auto stated = files.config.find("model_type");
-    const bool is_stated = stated != files.config.end() && stated->is_string();
-    const std::string type = is_stated ? stated->get<std::string>() : "";
-    for (const char* key : {"heads", "norm_eps", "rope_base", "rope_scaling"}) {
-        const bool is_read = type == "meta" || (has_no_config && key == std::string("heads"));
-        if (request.has(key) && !is_read)
-            throw setting_error(
-                request, key,
-                "is not read: " + files.config_location +
-                    (has_no_config || type == "nanogpt" ? " has no such setting" : " gives it") +
-                    "; expected no such flag");
-    }
-    return files;
-}
-
-}  // namespace
 
 ModelFiles::ModelFiles(const Request& request, const std::string& path)
     : path_(path), access_(request.access), model_(open_asked_model(request, path)) {}

@@ -43,7 +43,8 @@ std::vector<std::string> names_of_stack(const std::vector<std::string>& names,
 /// lists of one entry per token, and the ids of a decoder. Returns a label for each token, if
 /// labels are known. Errors: kind usage if a list does not have one entry per token, or for an
 /// input that the model does not take; those of files and tokenizers.
-Labels read_input(const ModelAsked& asked, ModelFiles& files, ModelQuestion& question);
+Labels read_input(const ModelAsked& asked, ModelFiles& files, ModelQuestion& question,
+                  std::uint64_t& left_out);
 
 /// The members of a result before its layers: schema, id, meta, mode, tokens and config. The config
 /// is a request that gives the same result, but for arrays of the input.

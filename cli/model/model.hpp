@@ -121,7 +121,6 @@ ModelAsked model_of_record(const Request& defaults, const Program& program, io::
 
 struct ModelQuestion {
     ModelInput input;
-    std::uint64_t left_out = 0;  ///< tokens of the text
     std::vector<std::size_t> layers;
     std::string layers_as_asked;  ///< if `layers` of another request would not
                                   ///< select the same

@@ -97,6 +97,35 @@ void check_type(const Args& args, const io::OpenModel& model) {
                     "the model is of type ", model.type(), "; expected ", model.type());
 }
 
+/// Approximate bytes of an answer's numbers. As text: digits, sign, point and comma.
+double text_bytes(const Request& request, const ModelCost& cost) {
+    constexpr std::size_t of_any = 4;
+    if (request.format->binary)
+        return cost.numbers * static_cast<double>(row_of(request.settings.dtype).size);
+    constexpr std::size_t of_table = 4;
+    const double before = request.format->lists_elements ? bytes_before_element : 0;
+    return cost.numbers * (before + static_cast<double>(
+                                        of_any + request.precision.value_or(
+                                                     request.format->marks_masked
+                                                         ? of_table
+                                                         : row_of(request.settings.dtype).digits)));
+}
+
+/// Bytes of the file's tensors that are in memory at a time: those of a layer,
+/// or a table outside of the layers; to generate tokens, all of them.
+double stored_bytes(const io::ArrayFile& file, bool all) {
+    std::map<std::string, double> parts;
+    for (const io::StoredArray& array : file.arrays) {
+        const std::size_t digit = array.name.find_first_of("0123456789");
+        const bool is_layer = digit != std::string::npos && !all;
+        const std::size_t end = is_layer ? array.name.find('.', digit) : std::string::npos;
+        parts[all ? std::string() : array.name.substr(0, end)] += static_cast<double>(array.size);
+    }
+    double most = 0;
+    for (const auto& [name, bytes] : parts) most = std::max(most, bytes);
+    return most;
+}
+
 }  // namespace
 
 ModelPlan::ModelPlan(const ModelAsked& asked, ModelFiles& files)
@@ -104,8 +133,7 @@ ModelPlan::ModelPlan(const ModelAsked& asked, ModelFiles& files)
     const Args& args = asked.args;
     check_type(args, model_);
     question_.emit = arrays_named(request_, model_.decoder() != nullptr);
-    request_.tokens = read_input(asked, files, question_);
-    request_.num_truncated_tokens = question_.left_out;
+    request_.tokens = read_input(asked, files, question_, request_.num_truncated_tokens);
     question_.generate = static_cast<std::size_t>(args.whole("generate").value_or(0));
     spec_ = at_locations(request_, [&] {
         return model_.specify(length_of(question_.input),
@@ -242,9 +270,7 @@ std::vector<bool> ModelPlan::valid_tokens() const {
 
 std::vector<std::string> ModelPlan::notes() const {
     std::vector<std::string> notes;
-    if (question_.left_out != 0)
-        notes.push_back(note_of_truncation(location_of(request_, "truncate"),
-                                           question_.input.ids.size(), question_.left_out));
+    note_truncation(request_, question_.input.ids.size(), notes);
     const ModelInput& input = question_.input;
     const EmbeddingSpec& embedding = spec_.embedding;
     const auto first = std::find(input.valid.begin(), input.valid.end(), true);
@@ -279,39 +305,6 @@ ModelCost ModelPlan::cost(const ModelRequest& of_encoder, const ModelRequest& as
         return cost;
     });
 }
-
-namespace {
-
-/// Approximate bytes of an answer's numbers. As text: digits, sign, point and comma.
-double text_bytes(const Request& request, const ModelCost& cost) {
-    constexpr std::size_t of_any = 4;
-    if (request.format->binary)
-        return cost.numbers * static_cast<double>(row_of(request.settings.dtype).size);
-    constexpr std::size_t of_table = 4;
-    const double before = request.format->lists_elements ? bytes_before_element : 0;
-    return cost.numbers * (before + static_cast<double>(
-                                        of_any + request.precision.value_or(
-                                                     request.format->marks_masked
-                                                         ? of_table
-                                                         : row_of(request.settings.dtype).digits)));
-}
-
-/// Bytes of the file's tensors that are in memory at a time: those of a layer,
-/// or a table outside of the layers; to generate tokens, all of them.
-double stored_bytes(const io::ArrayFile& file, bool all) {
-    std::map<std::string, double> parts;
-    for (const io::StoredArray& array : file.arrays) {
-        const std::size_t digit = array.name.find_first_of("0123456789");
-        const bool is_layer = digit != std::string::npos && !all;
-        const std::size_t end = is_layer ? array.name.find('.', digit) : std::string::npos;
-        parts[all ? std::string() : array.name.substr(0, end)] += static_cast<double>(array.size);
-    }
-    double most = 0;
-    for (const auto& [name, bytes] : parts) most = std::max(most, bytes);
-    return most;
-}
-
-}  // namespace
 
 std::string ModelPlan::cost_line(bool with_text) const {
     const ModelCost cost = this->cost();

@@ -20,7 +20,8 @@ std::string formats_that(const Request& request, const Fits& fits) {
     const bool by_name = !request.has("format") && request.has("output") && request.output != "-";
     std::vector<std::string_view> names;
     for (const io::OutputFormat& format : io::output_formats)
-        if (std::invoke(fits, format)) names.push_back(by_name ? format.suffixes[0] : format.name);
+        if (std::invoke(fits, format) && (!request.of_batch || format.of_batch || format.packs()))
+            names.push_back(by_name ? format.suffixes[0] : format.name);
     return (by_name ? "--output with a name that ends in " : "--format ") + listed(names);
 }
 
@@ -70,6 +71,16 @@ const io::OutputFormat* format_of(const Request& request) {
     return named != nullptr ? named : request.format;
 }
 
+/// Arrays that are drawn but not written, if the format holds one array or none.
+std::vector<std::string> arrays_only_drawn(const Request& request) {
+    std::vector<std::string> drawn;
+    if (!request.has("emit") && request.plot_array.empty()) drawn.emplace_back("attention_weights");
+    // Drawing reports unknown names, with the names that exist.
+    std::ranges::copy_if(request.plot_array, std::back_inserter(drawn),
+                         [](const std::string& name) { return find_array(name).has_value(); });
+    return drawn;
+}
+
 }  // namespace
 
 std::vector<std::string> arrays_to_write(const Request& request) {
@@ -84,20 +95,6 @@ std::vector<std::string> arrays_to_write(const Request& request) {
                                 (request.of_batch ? ", c or memh" : " or json"));
     return emit;
 }
-
-namespace {
-
-/// Arrays that are drawn but not written, if the format holds one array or none.
-std::vector<std::string> arrays_only_drawn(const Request& request) {
-    std::vector<std::string> drawn;
-    if (!request.has("emit") && request.plot_array.empty()) drawn.emplace_back("attention_weights");
-    // Drawing reports unknown names, with the names that exist.
-    std::ranges::copy_if(request.plot_array, std::back_inserter(drawn),
-                         [](const std::string& name) { return find_array(name).has_value(); });
-    return drawn;
-}
-
-}  // namespace
 
 void check_format_of_name(const Request& request, const OutputName& name) {
     const io::OutputFormat& format = *request.format;

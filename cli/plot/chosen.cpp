@@ -10,6 +10,7 @@
 #include "core/operator/arrays.hpp"
 #include "io/file/source.hpp"
 #include "io/plot/colors.hpp"
+#include "io/text/number_text.hpp"
 #include "io/text/text.hpp"
 #include "io/write/row_text.hpp"
 
@@ -124,9 +125,7 @@ std::size_t index_of_layer(std::size_t layer, const NamedArray& array) {
     const std::vector<std::string>& labels = array.layer_labels;
     const std::string number = std::to_string(layer);
     const auto is_numbered = [](const std::string& label) {
-        const std::string_view digits =
-            label.starts_with("layer ") ? std::string_view(label).substr(6) : label;
-        return !digits.empty() && digits.find_first_not_of("0123456789") == std::string_view::npos;
+        return io::are_digits(label.starts_with("layer ") ? label.substr(6) : label);
     };
     const bool has_numbers = labels.size() == count && std::ranges::all_of(labels, is_numbered);
     const auto is_own = [&](const std::string& label) {

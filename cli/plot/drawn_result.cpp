@@ -209,7 +209,7 @@ io::Report read_report(const io::ResultView& result, const std::optional<Plan>& 
             array.values = std::move(values);
         report.arrays.push_back(std::move(array));
     }
-    if (!labels.note.empty()) notes.push_back(std::move(labels.note));
+    add_note(std::move(labels.note), labels.is_guess, notes);
     if (!head.mode.empty()) report.title_start = head.mode + "  ";
     report.title_end = origin_of(*head.config, plan);
     if (head.mode == scan_mode) take_corpus(report, head);

@@ -42,11 +42,9 @@ struct PlotRequest : Naming {
 };
 
 /// Draws a result in any format that attn writes, or the one array of a file; several results are
-/// layers. Cells are masked by the result's own `mask`, or else by the rules of its config. `notes`
-/// states how a file without a description is interpreted. `terminal_notes` holds usual matters
-/// that only a terminal shows. Errors: kinds usage, input and io.
-void plot(const PlotRequest& request, std::vector<std::string>& notes,
-          std::vector<std::string>& terminal_notes);
+/// layers. Cells are masked by the result's own `mask`, or else by the rules of its config. Notes
+/// state how a file without a description is interpreted. Errors: kinds usage, input and io.
+void plot(const PlotRequest& request);
 
 // What `attn plot` draws: results and plain arrays as reports, several of them as layers.
 

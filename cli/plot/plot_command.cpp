@@ -77,8 +77,7 @@ std::string names_without(const std::vector<const NamedArray*>& arrays,
 
 }  // namespace
 
-void plot(const PlotRequest& request, std::vector<std::string>& notes,
-          std::vector<std::string>& terminal_notes) {
+void plot(const PlotRequest& request) {
     const bool to_file = !request.output.empty();
     const io::PictureFormat* format =
         to_file ? &picture_format(request.output, "--output " + request.output) : nullptr;
@@ -93,7 +92,6 @@ void plot(const PlotRequest& request, std::vector<std::string>& notes,
     };
     ThreadPool workers;
     Drawing drawing = read_drawing(request.results, request, choose, workers);
-    terminal_notes.insert(terminal_notes.end(), drawing.notes.begin(), drawing.notes.end());
     io::Report& report = drawing.report;
     if (!drawing.lacks_weights.empty() && request.arrays.empty() && drawing.named.empty() &&
         (!to_file || !format->holds_all))
@@ -101,17 +99,21 @@ void plot(const PlotRequest& request, std::vector<std::string>& notes,
     auto arrays = choose(drawing);
     check_words(arrays, drawing, request);
     if (drawing.is_plain && request.axes.empty())
-        notes.push_back(note_of_plain(drawing, *arrays.front()));
+        drawing.notes.push_back(note_of_plain(drawing, *arrays.front()));
     if (!request.heads.empty()) {
         const auto left = keep_heads(report, arrays, request.heads);
         if (const std::string names = names_without(arrays, left); !names.empty())
-            notes.push_back("--head: " + names + " left out, of another number of heads");
+            drawing.notes.push_back("--head: " + names + " left out, of another number of heads");
         arrays = left;
     }
     report.heading = request.title;
-    if (!to_file) return io::show(terminal_text(report, arrays, request.scale, STDOUT_FILENO));
-    io::write_file(request.output,
-                   [&](io::Output& to) { write_plot(to, report, arrays, request.scale, *format); });
+    if (to_file)
+        io::write_file(request.output, [&](io::Output& to) {
+            write_plot(to, report, arrays, request.scale, *format);
+        });
+    else
+        io::show(terminal_text(report, arrays, request.scale, STDOUT_FILENO));
+    show_notes(drawing.notes);
 }
 
 namespace {
@@ -163,10 +165,7 @@ int run_plot(const Args& args) {
     request.title = args.text("title").value_or("");
     if (args.has("title") && request.title.empty()) args.fail("title");
     request.csv = with_flags({}, args).csv;
-    std::vector<std::string> notes, terminal_notes;
-    plot(request, notes, terminal_notes);
-    std::ranges::copy_if(terminal_notes, std::back_inserter(notes), is_for_terminal);
-    show_notes(notes);
+    plot(request);
     return 0;
 }
 

@@ -84,7 +84,9 @@ void require_settings(const Request& request, const io::ArrayFile& file,
         if (&setting != &needed.front()) others.push_back(setting.flag);
         if (!setting.usual.empty()) usual += " " + setting.usual;
     }
-    std::string text = "missing" + (others.empty() ? "" : ", as are " + listed(others, "and"));
+    std::string text = "missing";
+    if (!others.empty())
+        text += (others.size() == 1 ? ", as is " : ", as are ") + listed(others, "and");
     text += "; the tensors of " + file.name + " do not show " + (others.empty() ? "it" : "them");
     if (!request.is_saved_model && !family.types.empty() && !request.model_config && is_supported)
         text += ", the model's config.json next to them does";
@@ -142,9 +144,7 @@ void ModelSource::read_more_keys(const Request& request, Operands& operands) con
                 request, name,
                 "conflicts with \"" + array->name + "\" of " + file_->name + "; expected no cache");
         const std::size_t width = array->elements();
-        if (width % heads != 0)
-            throw Error(ErrorKind::input, array->location(), "shape ", shape_text(array->shape),
-                        "; expected a multiple of ", heads, " heads");
+        if (width % heads != 0) io::refuse_shape(*array, "a multiple of ", heads, " heads");
         Array<double> rows = Array<double>::from_shape({batch, heads, 1, width / heads});
         for (std::size_t b = 0; b < batch; ++b)
             io::read_elements<double>(

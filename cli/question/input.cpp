@@ -246,6 +246,34 @@ void refuse_arrays_alone(const io::InputFile& file) {
                 "all writes");
 }
 
+/// What --rand draws, or has in place of drawn numbers. `other`: the other source of the input.
+void check_draw(const Request& request, const std::string& other) {
+    const char* first = nullptr;
+    for (const char* key : {"uniform", "randint", "corners"}) {
+        if (!request.has(key)) continue;
+        if (request.settings.rand.empty())
+            throw setting_error(request, key,
+                                "requires --rand with the shape of the input, as --rand 6,3" +
+                                    (other.empty() ? "" : ", in place of " + other));
+        if (first != nullptr)
+            throw setting_error(
+                request, key,
+                "conflicts with " + location_of(request, first) + "; expected one of them");
+        first = key;
+    }
+    const std::vector<std::int64_t>& integers = request.settings.randint;
+    if (!integers.empty() && integers[0] >= integers[1])
+        throw setting_error(request, "randint",
+                            "no integer is in it; expected LOW,HIGH with LOW below HIGH, as 0,10");
+    const std::vector<double>& range = request.settings.uniform;
+    if (range.empty()) return;
+    const bool fits = !overflows(range[0], request.settings.dtype) &&
+                      !overflows(range[1] - range[0], request.settings.dtype);
+    if (!(fits && range[0] <= range[1]))
+        throw setting_error(request, "uniform",
+                            "not a range of the dtype; expected A,B with A at most B, as -4,4");
+}
+
 }  // namespace
 
 bool is_result(const io::InputFile& file) {
@@ -308,41 +336,10 @@ RequestWithInput open_request(const Request& flags, std::optional<io::InputFile>
     return {std::move(request), std::move(input)};
 }
 
-namespace {
-
-/// What --rand draws, or has in place of drawn numbers.
-void check_draw(const Request& request) {
-    const char* first = nullptr;
-    for (const char* key : {"uniform", "randint", "corners"}) {
-        if (!request.has(key)) continue;
-        if (request.settings.rand.empty())
-            throw setting_error(request, key, "requires --rand with the shape of the input");
-        if (first != nullptr)
-            throw setting_error(
-                request, key,
-                "conflicts with " + location_of(request, first) + "; expected one of them");
-        first = key;
-    }
-    const std::vector<std::int64_t>& integers = request.settings.randint;
-    if (!integers.empty() && integers[0] >= integers[1])
-        throw setting_error(request, "randint",
-                            "no integer is in it; expected LOW,HIGH with LOW below HIGH, as 0,10");
-    const std::vector<double>& range = request.settings.uniform;
-    if (range.empty()) return;
-    const bool fits = !overflows(range[0], request.settings.dtype) &&
-                      !overflows(range[1] - range[0], request.settings.dtype);
-    if (!(fits && range[0] <= range[1]))
-        throw setting_error(request, "uniform",
-                            "not a range of the dtype; expected A,B with A at most B, as -4,4");
-}
-
-}  // namespace
-
 void check_sources(const RequestWithInput& asked) {
     const Request& request = asked.request;
     const ModeRow& mode = row_of(request.settings.mode);
     const char* source = nullptr;
-    check_draw(request);
     for (const char* key : {"inputs", "example", "rand", "randn", "text", "token_ids"}) {
         if (!request.has(key)) continue;
         if (source != nullptr)
@@ -366,18 +363,14 @@ void check_sources(const RequestWithInput& asked) {
                     ? about_operator_input(request, *asked.input)
                     : "conflicts with query, key and value; expected inputs or these three");
     }
-    if (!reads_input(request) && !mode.context) {
-        std::vector<std::string> of_files{"input_format"};
-        for (const HelpOverride& of_csv : csv_help) of_files.emplace_back(of_csv.key);
-        for (const std::string& key : of_files)
-            if (request.has(key))
-                throw setting_error(request, key, "requires INPUT, a file of tokens");
-    }
+    if (!reads_input(request) && !mode.context && request.has("input_format"))
+        throw setting_error(request, "input_format", "requires INPUT, a file of tokens");
     const bool text = request.text || request.example == "sentence";
     const std::string other = asked.input            ? asked.input->file.location
                               : source != nullptr    ? location_of(request, source)
                               : request.has("query") ? "query, key and value"
                                                      : "";
+    check_draw(request, other);
     for (const char* key : {"weights", "init", "draw_order", "qkv_joined", "d_out", "d_k", "d_v",
                             "qkv_bias", "out_proj", "pre_norm", "save_weights"})
         if (!request.projects() && mode.source != Source::operands && source == nullptr &&

@@ -151,6 +151,29 @@ std::string ModelSource::note_of_left_out() const {
                   "; a bias is named as THEIRS=query.bias, and no other part is computed");
 }
 
+/// What the attention of the file's layers may do and the request does not, by a tensor's name, or
+/// since --weight-names leaves a config aside.
+std::string ModelSource::note_of_other_attention(const Request& request) const {
+    if (model_ || request.is_saved_model) return {};
+    const bool has_rope = request.has("rope") || request.settings.rope,
+               has_scale = request.settings.scale.has_value();
+    const char* const bias =
+        "T5's layers do not scale scores (--scale 1), and all such layers add a bias of relative "
+        "positions to them (--mask FILE)";
+    const char* const turn = "such layers rotate queries and keys (--rope half|interleaved)";
+    for (const auto& [part, text] : {std::pair("relative_attention_bias", bias),
+                                     {"SelfAttention.q.", bias},
+                                     {"rotary", turn},
+                                     {"inv_freq", turn}})
+        for (const io::StoredArray& array : file_->arrays)
+            if (array.name.find(part) != std::string::npos &&
+                !(text == turn ? has_rope : has_scale && request.has("mask")))
+                return concat(file_->name, " has ", io::quoted_name(array.name), ": ", text);
+    if (!given_ || request.model_config || (has_scale && has_rope) || type_problem(request).empty())
+        return {};
+    return folder_config() + ": not read with --weight-names; --scale and --rope give its settings";
+}
+
 /// Words have random embeddings, which must be as wide as the model's.
 std::vector<std::string> ModelSource::notes_on_input(const Request& request) const {
     const io::StoredArray* const table =
@@ -160,7 +183,8 @@ std::vector<std::string> ModelSource::notes_on_input(const Request& request) con
     if (!model_ && io::has_pre_norm(*file_, *names_))
         norm = names_->full_outside(names_->family->norm);
     std::vector<std::string> notes;
-    if (std::string note = note_of_left_out(); !note.empty()) notes.push_back(std::move(note));
+    for (std::string note : {note_of_left_out(), note_of_other_attention(request)})
+        if (!note.empty()) notes.push_back(std::move(note));
     if (request.text && table != nullptr && table->shape.size() == 2) {
         const bool has_tokenizer = io::suffix_of_name(path_) == ".gguf" ||
                                    io::vocabulary_beside(path_).ends_with("tokenizer.json");

@@ -121,6 +121,7 @@ private:
     void find_block(Request& request);
     void take_names(Request& request) const;
     std::string note_of_left_out() const;
+    std::string note_of_other_attention(const Request& request) const;
     void take_config(Request& request);
     void refuse_config(const Request& request) const;
     void take_flags(Request& request);

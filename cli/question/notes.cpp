@@ -15,10 +15,6 @@ namespace {
 
 using Sizes = std::vector<std::size_t>;
 
-std::string count_of(std::size_t count, const char* what, const char* plural) {
-    return std::to_string(count) + " " + (count == 1 ? what : plural);
-}
-
 /// Packed heads, (batch, tokens, heads * width), or (heads, tokens, width).
 std::string note_of_packed_heads(const Request& request, const Plan& plan) {
     const bool may_be_heads = plan.packed && plan.shown.batched && plan.heads > 1 &&
@@ -42,8 +38,8 @@ std::string note_of_heads_axis(const Request& request, const Plan& plan) {
                is_confirmed = request.settings.heads && q[1] != q[2];
     if (!may_be_tokens || is_confirmed) return {};
     return location_of(request, "query") + ": " + shape_text(q) +
-           " is read as (batch, heads, tokens, width), " + count_of(q[1], "head", "heads") +
-           " of " + count_of(q[2], "token", "tokens") + "; " +
+           " is read as (batch, heads, tokens, width), " + io::count_text(q[1], "head") + " of " +
+           io::count_text(q[2], "token") + "; " +
            (q[1] != q[2] ? "--heads " + std::to_string(q[1]) + " confirms it; " : "") +
            "for (batch, tokens, heads, width) reshape it to " +
            shape_text(Sizes{q[0], q[1], q[2] * q[3]}) +
@@ -88,7 +84,7 @@ std::string note_of_tokens_axis(const Request& request, const Plan& plan) {
         plan.batch == 1)
         return {};
     return location_of(request, "inputs") + ": " + shape_text(plan.operands["inputs"]) +
-           " is read as (batch, tokens, width), " + count_of(plan.q_len, "token", "tokens") +
+           " is read as (batch, tokens, width), " + io::count_text(plan.q_len, "token") +
            " in each of " + std::to_string(plan.batch) +
            " entries; nn.MultiheadAttention without batch_first has (tokens, batch, width), whose "
            "first two axes must be exchanged";
@@ -112,6 +108,42 @@ std::string note_of_mask(const Request& request, const Plan& plan) {
     return {};
 }
 
+/// Words that reveal nothing specific about a file's contents. An allowlist cannot be circumvented
+/// by a crafted file or by a new message.
+constexpr std::array<std::string_view, 27> plain_words{
+    "value", "values", "is",       "empty",    "rank",   "shape",    "not",
+    "UTF-8", "UTF-16", "UTF-16LE", "UTF-16BE", "UTF-32", "UTF-32LE", "UTF-32BE",
+    "holds", "a",      "no",       "zero",     "byte",   "bytes",    "number",
+    "array", "text",   "lists",    "numbers",  "longer", "than"};
+
+bool is_plain(std::string_view text) {
+    for (std::string_view word : io::split_text(text, ' ')) {
+        while (word.starts_with('(')) word.remove_prefix(1);
+        while (word.ends_with(')') || word.ends_with(',')) word.remove_suffix(1);
+        const bool is_known = std::ranges::find(plain_words, word) != plain_words.end();
+        if (!is_known && !word.empty() && !io::are_digits(word)) return false;
+    }
+    return true;
+}
+
+/// The file's name, line and column, without a member, key or value.
+std::string location_alone(std::string location) {
+    location = location.substr(0, location.find(": "));
+    for (std::size_t colon; (colon = location.rfind(':')) != std::string::npos;) {
+        if (io::are_digits(location.substr(colon + 1))) break;
+        location.resize(colon);
+    }
+    return location;
+}
+
+std::string message_alone(const std::string& message) {
+    const std::size_t at = std::min(message.rfind("; expected "), message.size());
+    const std::string found = message.substr(0, at), expected = message.substr(at);
+    const bool is_shown = !expected.empty() && expected.find('"') == std::string::npos;
+    return (is_plain(found) ? found : "something else, which a batch does not show") +
+           (is_shown ? expected : "; expected a file that fits (attn inspect shows it)");
+}
+
 }  // namespace
 
 std::string note_of_next_layer(const std::string& path) {
@@ -127,11 +159,10 @@ std::string note_of_truncation(const std::string& location, std::size_t kept,
            " tokens are left out, at the end of the text";
 }
 
-void note_truncation(Request& request, std::size_t kept, std::size_t left_out,
-                     std::vector<std::string>& notes) {
-    request.num_truncated_tokens = left_out;
-    if (left_out != 0)
-        notes.push_back(note_of_truncation(location_of(request, "truncate"), kept, left_out));
+void note_truncation(const Request& request, std::size_t kept, std::vector<std::string>& notes) {
+    if (request.num_truncated_tokens != 0)
+        notes.push_back(note_of_truncation(location_of(request, "truncate"), kept,
+                                           request.num_truncated_tokens));
 }
 
 std::vector<std::string> notes_of_shapes(const Request& request, const Plan& plan) {
@@ -143,61 +174,15 @@ std::vector<std::string> notes_of_shapes(const Request& request, const Plan& pla
     return notes;
 }
 
-bool is_for_terminal(const std::string& note) {
-    // A column that is left out by a guess is noted everywhere, and what may be no data.
-    const bool is_guess = note.find(io::no_index_flag) != std::string::npos ||
-                          note.find(io::reads_doubt) != std::string::npos;
-    return is_guess || (!note.empty() && ::isatty(STDERR_FILENO) != 0);
+void add_note(std::string note, bool is_guess, std::vector<std::string>& notes) {
+    const bool is_shown = is_guess || ::isatty(STDERR_FILENO) != 0;
+    if (is_shown && !note.empty()) notes.push_back(std::move(note));
 }
 
 void show_notes(const std::vector<std::string>& notes) {
     for (const std::string& note : notes)
         std::fprintf(stderr, "attn: note: %s\n", io::one_line(note).c_str());
 }
-
-namespace {
-
-/// Words that reveal nothing specific about a file's contents. An allowlist cannot be circumvented
-/// by a crafted file or by a new message.
-constexpr std::array<std::string_view, 27> plain_words{
-    "value", "values", "is",       "empty",    "rank",   "shape",    "not",
-    "UTF-8", "UTF-16", "UTF-16LE", "UTF-16BE", "UTF-32", "UTF-32LE", "UTF-32BE",
-    "holds", "a",      "no",       "zero",     "byte",   "bytes",    "number",
-    "array", "text",   "lists",    "numbers",  "longer", "than"};
-
-bool is_digits(std::string_view text) {
-    return std::ranges::all_of(text, io::is_digit);
-}
-
-bool is_plain(std::string_view text) {
-    for (std::string_view word : io::split_text(text, ' ')) {
-        while (word.starts_with('(')) word.remove_prefix(1);
-        while (word.ends_with(')') || word.ends_with(',')) word.remove_suffix(1);
-        const bool is_known = std::ranges::find(plain_words, word) != plain_words.end();
-        if (!is_known && !is_digits(word)) return false;
-    }
-    return true;
-}
-
-/// The file's name, line and column, without a member, key or value.
-std::string location_alone(std::string location) {
-    location = location.substr(0, location.find(": "));
-    for (std::size_t colon; (colon = location.rfind(':')) != std::string::npos;) {
-        if (is_digits(std::string_view(location).substr(colon + 1))) break;
-        location.resize(colon);
-    }
-    return location;
-}
-
-std::string message_alone(const std::string& message) {
-    const std::size_t at = std::min(message.rfind("; expected "), message.size());
-    const std::string found = message.substr(0, at), expected = message.substr(at);
-    const bool is_shown = !expected.empty() && expected.find('"') == std::string::npos;
-    return (is_plain(found) ? found : "something else, which a batch does not show") +
-           (is_shown ? expected : "; expected a file that fits (attn inspect shows it)");
-}
-
-}  // namespace
 
 void throw_redacted(const Error& error) {
     if (error.kind() == ErrorKind::input)

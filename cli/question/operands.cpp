@@ -3,6 +3,8 @@
 #include "core/base/memory.hpp"
 #include "io/file/path.hpp"
 #include "io/read/examples.hpp"
+#include "io/read/input_formats.hpp"
+#include "io/text/number_text.hpp"
 
 namespace attn::cli {
 namespace {
@@ -14,6 +16,7 @@ public:
         : request_(request), input_(sources.input), model_(sources.model), rows_(sources.rows),
           text_bytes_(sources.text_bytes), projects_(request.projects()), workers_(workers),
           read_(read), operands_(read.operands),
+          has_csv_(input_ != nullptr && input_->file.format == io::csv_input),
           masks_(request, operands_, input_ != nullptr ? input_->layout.get() : nullptr) {}
 
     void read() {
@@ -36,6 +39,7 @@ public:
         masks_.resolve();
         note_growth();
         check_tokens();
+        check_csv_flags();
         read_.text_bytes_while_reading = largest_text_ + largest_unrounded_;
     }
 
@@ -49,8 +53,7 @@ private:
 
     /// Decays are often meant as factors.
     void note_growth() {
-        const std::vector<double>& decays = request_.settings.decay;
-        if (std::ranges::any_of(decays, [](double decay) { return decay > 0; }))
+        if (std::ranges::any_of(request_.settings.decay, [](double decay) { return decay > 0; }))
             add_notes({location_of(request_, "decay") +
                        ": a decay is a logarithm, and above 0 the state grows; to keep 90 % per "
                        "token, use -0.1054"});
@@ -189,18 +192,18 @@ private:
         io::MatrixLabels labels;
         RealArray inputs =
             read_or_leave("inputs", file, rules(2, 3, may_hide_rows()), request_.csv, labels);
-        take_note(labels.note, file.name);
+        take_note(labels, file.name);
         take_labels(LabelsOf::queries, std::move(labels.rows));
         return inputs;
     }
 
     /// A batch shows no notes: there a column that would be left out by a guess is an error.
-    void take_note(const std::string& note, const std::string& file) {
-        if (request_.of_batch && note.find(io::no_index_flag) != std::string::npos)
+    void take_note(const io::MatrixLabels& labels, const std::string& file) {
+        if (request_.of_batch && labels.counts)
             throw Error(ErrorKind::input, file,
                         "the first column counts the rows; expected --csv-index yes, which leaves "
                         "it out, or --csv-index no");
-        if (is_for_terminal(note)) read_.notes.push_back(note);
+        add_note(labels.note, labels.is_guess, read_.notes);
     }
 
     /// Stores the labels of a file, unless the request has its own.
@@ -287,7 +290,7 @@ private:
         } else {
             masks_.take(rule, io::read_one_array(file, allowed, &workers_, style, &labels), &file);
         }
-        take_note(labels.note, file.name);
+        take_note(labels, file.name);
     }
 
     /// Elements of a text are also in memory as float64 until all of them are rounded.
@@ -303,8 +306,17 @@ private:
                                                  of_tokens ? request_.input_format : nullptr,
                                                  access_to(request_, key));
         read_.files[key] = file.name;
+        has_csv_ = has_csv_ || (of_tokens && file.format == io::csv_input);
         largest_text_ = std::max(largest_text_, file.text_bytes());
         return file;
+    }
+
+    /// Flags of a file or a batch are for other inputs too.
+    void check_csv_flags() const {
+        for (const HelpOverride& of_csv : csv_help)
+            if (!has_csv_ && request_.keeps_flag(of_csv.key))
+                throw setting_error(request_, std::string(of_csv.key),
+                                    "no file of tokens is CSV; expected one, or no such flag");
     }
 
     void check_tokens() {
@@ -335,20 +347,20 @@ private:
                      std::size_t count) const {
         if (labels.size() == count) return;
         throw Error(ErrorKind::input, location_of(request_, key),
-                    std::to_string(labels.size()) + (labels.size() == 1 ? " label" : " labels") +
-                        "; expected " + std::to_string(count) + ", one per token");
+                    io::count_text(labels.size(), "label"), "; expected ", count,
+                    ", one per token");
     }
 
     const Request& request_;
     const Input* input_;
     const LayerSource* model_;
     OperandRows* rows_;
-    double left_bytes_ = 0;  // of operands whose rows stay in their files
-    double text_bytes_;
-    const bool projects_;  ///< the layer takes inputs, not query, key and value
+    double text_bytes_, left_bytes_ = 0;  // left_: of operands whose rows stay in their files
+    const bool projects_;                 ///< the layer takes inputs, not query, key and value
     ThreadPool& workers_;
     ReadOperands& read_;
     Operands& operands_;
+    bool has_csv_;  // among the files of tokens
     MaskKinds masks_;
     // The largest text, and the largest elements before rounding, of any operand's file, in bytes.
     // Operands are read one after the other.

@@ -42,14 +42,15 @@ public:
                 asked_.request = with_text(std::move(asked_.request));
             read_slopes();
         read_let();
-            const OperandSources sources{asked_.input ? &*asked_.input : nullptr, model_.get(),
-                                         rows_, text_bytes_ + text_bytes_while_reading_};
+            const OperandSources sources{input(), model_.get(), rows_,
+                                         text_bytes_ + text_bytes_while_reading_};
             return finish(read_operands(request(), sources, runtime_.pool));
         });
     }
 
 private:
     const Request& request() const { return asked_.request; }
+    const Input* input() const { return asked_.input ? &*asked_.input : nullptr; }
 
     /// The text of a batch line is in memory twice, as read and as the record's. The text of INPUT
     /// is freed after reading, unless errors of a batch may still quote it.
@@ -64,7 +65,7 @@ private:
 
     /// The model's settings are read before the arrays, its weights once the dtype is known.
     void open_model() {
-        const Input* const input = asked_.input ? &*asked_.input : nullptr;
+        const Input* const input = this->input();
         if (input != nullptr && input->holds_parameters) {
             model_ = std::make_unique<SavedLayer>(*input);
         } else if (request().has_file("weights")) {
@@ -117,16 +118,14 @@ private:
                       const Take& take) {
         if (!request().has_file(key)) return;
         read_named(request(), !is_from_flag(request(), option), [&] {
-            const Input* const input = asked_.input ? &*asked_.input : nullptr;
             const io::InputFile file = io::open_input_file(
-                path_of(request(), input, key), nullptr, access_to(request(), option));
+                path_of(request(), input(), key), nullptr, access_to(request(), option));
             io::ArrayRules rules;
             rules.dtype = request().settings.dtype;
             rules.lowest_rank = lowest_rank;
             rules.highest_rank = option == key ? 2 : 4;
             rules.boolean = option != key;
-            io::MatrixLabels labels;
-            take(io::read_one_array(file, rules, &runtime_.pool, {.has_flags = false}, &labels));
+            take(io::read_one_array(file, rules, &runtime_.pool, {.has_flags = false}));
             asked_.request.operand_files.erase(key);
             asked_.request.locations[key] = file.name;
         });
@@ -142,7 +141,8 @@ private:
                           std::move(read.notes)};
         Request& request = question.request;
         question.may_be_nonfinite = read.may_be_nonfinite;
-        note_truncation(request, question.operands.token_ids.size(), read.left_out, question.notes);
+        request.num_truncated_tokens = read.left_out;
+        note_truncation(request, question.operands.token_ids.size(), question.notes);
         if (read.tokens) request.tokens = std::move(*read.tokens);
         if (read.context_tokens) request.context_tokens = std::move(*read.context_tokens);
         for (auto& [key, file] : read.files) request.locations[key] = std::move(file);
@@ -197,10 +197,7 @@ void check_finite_rows(const Request& request, const Plan& plan, const Operands&
          {std::pair("inputs", &operands["inputs"]), {"context", &operands["context"]}}) {
         if (array == &operands["inputs"] && draws_inputs(request)) continue;  // no elements yet
         const bool are_keys = !has_context || array == &operands["context"];
-        if (array->holds<float>())
-            check(key, array->in<float>(), are_keys);
-        else
-            check(key, array->in<double>(), are_keys);
+        array->visit([&](const auto& values) { check(key, values, are_keys); });
     }
 }
 
@@ -220,6 +217,14 @@ Plan plan_of(Question& question, const PlanOptions& options) {
         }
         return make_plan(std::move(request.settings), shapes, options);
     });
+    // A result's own generator stays; flags of a file or a batch are for other questions too.
+    const Request& asked = question.request;
+    const bool asks_rng = is_from_key(asked, "rng") ||
+                          (is_from_flag(asked, "rng") && asked.keeps_flag("rng")),
+               draws = plan.draws_parameters() || !plan.config.drawn_shape().empty();
+    if (asks_rng && plan.config.rng == Rng::numpy && !draws)
+        throw setting_error(asked, "rng",
+                            "neither the input nor a parameter is drawn; expected no such flag");
     question.request.settings = plan.config;
     question.request.asked =
         asked_beside_config(question.request, question.given, plan.operands, *question.models);
@@ -309,8 +314,7 @@ void require_input(const Request& request, const std::string& command) {
     const bool lacks_context = mode.context && !request.has_file("context");
     refuse_keyboard(
         command,
-        "no input; expected a file, '-' with data piped in, or --example "
-        "journey" +
+        "no input; expected a file, '-' with data piped in, or --example journey" +
             std::string(lacks_context ? ", and --context FILE" : "") +
             (mode.source == Source::either ? ", or --query FILE --key FILE --value FILE" : ""));
 }

@@ -157,13 +157,12 @@ std::vector<std::string> notes_of_shapes(const Request& request, const Plan& pla
 /// "--truncate 128: 384 of 512 tokens are left out"; empty if none are.
 std::string note_of_truncation(const std::string& location, std::size_t kept, std::size_t left_out);
 
-/// The same of `truncate` of a request, which keeps the number for its result.
-void note_truncation(Request& request, std::size_t kept, std::size_t left_out,
-                     std::vector<std::string>& notes);
+/// Adds the same of a request that kept so many tokens, if any are left out.
+void note_truncation(const Request& request, std::size_t kept, std::vector<std::string>& notes);
 
-/// Whether to show a note on something usual that may be unintended: only if the note is not empty
-/// and standard error is a terminal.
-bool is_for_terminal(const std::string& note);
+/// Adds a note on something usual that may be unintended, if it is not empty: only for a standard
+/// error that is a terminal, unless it is on a guess.
+void add_note(std::string note, bool is_guess, std::vector<std::string>& notes);
 
 /// Writes one line per note to standard error.
 void show_notes(const std::vector<std::string>& notes);

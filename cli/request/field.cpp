@@ -223,7 +223,7 @@ std::string take_init(Request& request, const json& value, const Limits&) {
             numbers.push_back(number.get<double>());
     if (numbers.size() + 1 != parts.size() || numbers.size() < row->fewest ||
         numbers.size() > row->most)
-        return "not the numbers of " + parts[0] + "; expected " + std::string(row->form);
+        return "other numbers than " + parts[0] + " takes; expected " + std::string(row->form);
     request.settings.init = row->init;
     request.settings.init_numbers = std::move(numbers);
     return {};

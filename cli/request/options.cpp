@@ -179,7 +179,7 @@ constexpr Option table[] = {
     {"family", weights, layers, choice<NamedFamily<&R::family>>, {}, "",
      "how the tensors are named: gpt2, llama, bert, neox, roberta, meta, internlm2, baichuan, chatglm, "
      "timm, mha, notebook, or as in a class of diffusers, d2l, annotated, fairseq, mlx, openai-whisper, jadore, "
-     "gpt-dev, nanogpt, uvadlc, qkv-proj, transformer-lens, flax, keras (default: detected)",
+     "labml, ldm, gpt-dev, nanogpt, uvadlc, qkv-proj, transformer-lens, flax, keras (default: detected)",
      everywhere | of_model | whole_model},
     {"weight_names", weights, layers, field_of<&R::weight_names>, names, "THEIRS=OURS,...",
      "names of the layer's tensors; OURS is query, key, value or qkv, out, or one of these with .bias "

@@ -147,6 +147,8 @@ ScanStats stats_in(const io::InputFile& file) {
     stats.failed = failed_in(corpus.at("failed"));
     stats.sums = sums_of(values.at("sums"), stats.statistics);
     stats.sums.tokens = corpus.at("tokens");
+    stats.sums.truncated_texts = corpus.value("truncated_texts", std::uint64_t{0});
+    require_stats(stats.sums.truncated_texts <= stats.records, "truncated_texts is above records");
     // Everything else, such as the order of lists and the means, as it would be written now.
     const std::string text = stats_text(stats);
     const io::Source again{"", text};
@@ -154,22 +156,6 @@ ScanStats stats_in(const io::InputFile& file) {
                   "not as attn scan writes it");
     return stats;
 }
-
-}  // namespace
-
-ScanStats read_stats(const io::InputFile& file) {
-    std::string what;
-    try {
-        return stats_in(file);
-    } catch (const WrongStats& wrong) {
-        what = wrong.what;
-    } catch (const json::exception&) {
-        what = "a member is missing or has another type";
-    }
-    throw Error(ErrorKind::input, file.location, what, "; expected a file as attn scan writes it");
-}
-
-namespace {
 
 /// "skip_special true, and a.json has false": the first setting that differs.
 std::string difference_of_configs(const io::InputFile& own, const io::InputFile& first) {
@@ -206,6 +192,18 @@ void join_stats(ScanStats& all, const ScanStats& other, const std::string& locat
 }
 
 }  // namespace
+
+ScanStats read_stats(const io::InputFile& file) {
+    std::string what;
+    try {
+        return stats_in(file);
+    } catch (const WrongStats& wrong) {
+        what = wrong.what;
+    } catch (const json::exception&) {
+        what = "a member is missing or has another type";
+    }
+    throw Error(ErrorKind::input, file.location, what, "; expected a file as attn scan writes it");
+}
 
 void merge_stats(const std::vector<io::InputFile>& files, const Args& args) {
     const std::string output = args.text("output").value_or("-");

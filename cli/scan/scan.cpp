@@ -93,14 +93,10 @@ std::string config_of(const ScanRequest& request, const io::OpenModel& model) {
     if (request.truncate) io::append_member(config, "truncate", *request.truncate);
     io::append_member(config, "stats", names);
     // What a model without a config.json does not state.
-    for (const Option& option : options()) {
-        std::string value;
-        const bool is_of_model =
-            std::ranges::find(model_settings, option.key) != model_settings.end();
-        if (is_of_model && request.defaults.has(option.key))
-            append_value(value, option, request.defaults);
-        if (!value.empty()) io::append_member(config, option.key, io::JsonText{value});
-    }
+    append_settings(config, request.defaults, [&](const Option& option) {
+        return request.defaults.has(option.key) &&
+               std::ranges::find(model_settings, option.key) != model_settings.end();
+    });
     return config += '}';
 }
 
@@ -326,6 +322,9 @@ bool run_scan(const ScanRequest& request) {
         write_stats(*out, stats);
     }
     out.reset();
+    if (stats.sums.truncated_texts != 0)
+        show_notes({concat(stats.sums.truncated_texts, " of ", stats.records - stats.failed.count,
+                           " texts are truncated")});
     stop.end_by_signal(stats.records,
                        request.resume ? "; --resume " + request.output + " goes on" : "");
     if (stats.failed.count == 0) return true;

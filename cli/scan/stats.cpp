@@ -71,6 +71,8 @@ std::string corpus_text(const ScanStats& stats) {
     io::append_member(text, "records", stats.records);
     io::append_member(text, "digest", hex_of(stats.digest));
     io::append_member(text, "texts", stats.records - stats.failed.count);
+    if (stats.sums.truncated_texts != 0)
+        io::append_member(text, "truncated_texts", stats.sums.truncated_texts);
     io::append_member(text, "tokens", stats.sums.tokens);
     io::append_member(text, "failed", io::JsonText{failed += '}'});
     return text += '}';
@@ -128,6 +130,7 @@ void TextSums::add(const TextSums& other, const std::vector<std::size_t>& statis
                    const std::string& location) {
     if (__builtin_add_overflow(tokens, other.tokens, &tokens))
         throw Error(ErrorKind::input, location, "more than 2^64 tokens; expected fewer");
+    truncated_texts += other.truncated_texts;
     for (const auto& [key, from] : other.layers) {
         const auto [at, is_new] = layers.try_emplace(key, from);
         if (is_new) continue;

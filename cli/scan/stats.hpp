@@ -42,7 +42,7 @@ struct LayerSums {
 
 /// Sums of some texts.
 struct TextSums {
-    std::uint64_t tokens = 0;
+    std::uint64_t tokens = 0, truncated_texts = 0;
     std::map<LayerKey, LayerSums> layers;
 
     /// Errors: kind input for sums beyond their range, and for layers of other heads; `location`

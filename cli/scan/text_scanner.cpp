@@ -46,6 +46,7 @@ public:
             throw Error(ErrorKind::unsupported, request_.model,
                         "no layer that is asked for has softmax attention; expected one that has");
         for (const auto& [part, tokens] : tokens_) sums_.tokens += tokens.size();
+        sums_.truncated_texts = plan_.request().num_truncated_tokens != 0;
         return std::move(sums_);
     }
 

@@ -156,16 +156,15 @@ int run_tokenize(const Args& args) {
         throw Error(ErrorKind::usage, words[2], "a second text; expected one, in quotes");
     const std::string output = args.text("output").value_or("-");
     if (output.empty()) args.fail("output");
-    for (const char* key : {"decode", "lines"})
-        if (args.has("text_pair") && args.has(key))
-            throw Error(ErrorKind::usage, "--text-pair", "conflicts with --", key);
+    for (const auto& [key, other] :
+         {std::pair("text_pair", "decode"), {"text_pair", "lines"}, {"truncate", "decode"}})
+        if (args.has(key) && args.has(other))
+            throw Error(ErrorKind::usage, flag_of_key(key), "conflicts with --", other);
     const bool as_table = wants_table(args, output), has_text = words.size() == 2;
     const std::string file = args.text("text_file").value_or("-");
     if (has_text && args.has("text_file"))
         throw Error(ErrorKind::usage, "--text-file " + file,
                     "conflicts with a second word; expected one text");
-    if (args.has("truncate") && args.has("decode"))
-        throw Error(ErrorKind::usage, "--truncate", "conflicts with --decode");
     if (!has_text && file == "-")
         refuse_keyboard("attn tokenize",
                         "no text; expected one, or a text piped in, as by attn tokenize " +
@@ -176,7 +175,7 @@ int run_tokenize(const Args& args) {
         text = words[1];
     } else {
         const auto bytes = io::Bytes::open(file, {.expected = nullptr});
-        text = bytes->read(0, bytes->size());
+        text = io::without_byte_order_mark(bytes->read(0, bytes->size()));
         location = bytes->name();
     }
     io::write_file(output, [&](io::Output& out) {

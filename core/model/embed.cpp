@@ -61,8 +61,7 @@ void add_tables(const EmbeddingSpec& spec, std::uint64_t segment, std::int64_t p
         const std::vector<double> added = spec.position_row(static_cast<std::size_t>(position));
         if (added.size() != width)
             throw SettingError(ErrorKind::input, "position_ids", "the position embedding has ",
-                               added.size(), " columns, by the model's config.json; expected ",
-                               width);
+                               added.size(), " columns, by the model's settings; expected ", width);
         for (std::size_t i = 0; i < width; ++i) row[i] += static_cast<T>(added[i]);
     }
     for (const Parameter& table : spec.first_rows) add_row(table, 0, 1, row, width, "token_ids");

@@ -19,7 +19,7 @@ namespace attn::io {
 
 namespace {
 
-constexpr std::size_t largest_pipe = std::size_t{1} << 30;
+constexpr std::uint64_t largest_pipe = std::uint64_t{1} << 30;
 
 /// Twice the capacity, of which the first `size` bytes are used, or `smallest`; returns it.
 std::size_t grow(AlignedArray<char>& memory, std::size_t size, std::size_t smallest) {
@@ -71,12 +71,13 @@ void handle_lost_page(int signal, siginfo_t* info, void*) {
 
 }  // namespace
 
-std::shared_ptr<const Bytes> Bytes::open(const std::string& path, const Access& access,
-                                         Check check) {
+std::shared_ptr<const Bytes> Bytes::open(const std::string& path, const Access& access, Check check,
+                                         std::optional<std::uint64_t> wanted) {
     std::shared_ptr<Bytes> bytes(new Bytes);
     const bool standard = path == "-";
     bytes->name_ = standard ? "<stdin>" : path;
     bytes->access_ = access;
+    const std::uint64_t most = std::min(wanted.value_or(largest_pipe), largest_pipe);
     bytes->fd_ = standard ? STDIN_FILENO : open_to_read(path, access);
     struct stat status {};
     if (::fstat(bytes->fd_, &status) != 0) fail_to_read(bytes->name_, errno);
@@ -88,22 +89,25 @@ std::shared_ptr<const Bytes> Bytes::open(const std::string& path, const Access& 
     if (S_ISREG(status.st_mode) && !standard && status.st_size != 0) {
         bytes->size_ = static_cast<std::uint64_t>(status.st_size);
     } else {
-        bytes->read_to_end(check);
+        bytes->read_to_end(check, most);
     }
     if (Inflater::starts_as_gzip(bytes->read(0, std::min<std::uint64_t>(bytes->size_, 2))))
-        bytes->decompress(check);
+        bytes->decompress(check, most);
     if (bytes->size_ == 0 && access.expected != nullptr)
         throw Error(ErrorKind::input, bytes->name_, "is empty; expected ", access.expected);
     return bytes;
 }
 
-void Bytes::read_to_end(Check check) {
+void Bytes::read_to_end(Check check, std::uint64_t most) {
     constexpr std::size_t smallest = 65536, largest_read = std::size_t{1} << 20;
     std::size_t capacity = 0, size = 0;
     for (;;) {
         if (size == capacity) capacity = grow(memory_, size, smallest);
-        const ssize_t got =
-            ::read(fd_, memory_.data() + size, std::min(capacity - size, largest_read));
+        // In a gzip file, a byte takes less than 32 and a part of the head.
+        const bool is_gzip = Inflater::starts_as_gzip({memory_.data(), size});
+        const auto limit = is_gzip ? std::min(largest_pipe, 32 * most + smallest) : most;
+        const std::size_t room = std::min<std::uint64_t>(capacity, limit + 1) - size;
+        const ssize_t got = ::read(fd_, memory_.data() + size, std::min(room, largest_read));
         if (got < 0 && errno == EINTR) continue;
         if (got < 0 && is_later(errno) && !access_.regular_only) {
             wait_for(fd_, POLLIN);
@@ -138,7 +142,7 @@ std::size_t Bytes::decompress_to(char* to, std::size_t capacity, Inflater& gunzi
     return capacity - rest.size();
 }
 
-void Bytes::decompress(Check check) {
+void Bytes::decompress(Check check, std::uint64_t most) {
     constexpr std::size_t smallest = std::size_t{1} << 18;
     Inflater gunzip(Inflater::Form::gzip);
     AlignedArray<char> text;
@@ -149,10 +153,11 @@ void Bytes::decompress(Check check) {
             throw Error(ErrorKind::input, name_,
                         "is a gzip file of more than 1 GiB; expected less, or the file inside");
         if (size == capacity) capacity = grow(text, size, smallest);
-        count = decompress_to(text.data() + size, capacity - size, gunzip, at);
+        const std::size_t room = std::min<std::uint64_t>(capacity, most + 1) - size;
+        count = decompress_to(text.data() + size, room, gunzip, at);
         if (check != nullptr && count != 0) check(name_, {text.data(), size + count}, size);
     }
-    if (const std::string fault = gunzip.fault(); !fault.empty()) {
+    if (const std::string fault = gunzip.fault(); size <= most && !fault.empty()) {
         const std::string_view so_far(text.data(), size);
         const bool has_lines = so_far.find('\0') == so_far.npos;  // unlike npz, npy, safetensors
         const auto line = has_lines ? 1 + std::ranges::count(so_far, '\n') : 0;

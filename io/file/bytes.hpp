@@ -45,11 +45,13 @@ public:
     /// if there is no need to wait for the rest.
     using Check = void (*)(const std::string& name, std::string_view so_far, std::size_t from);
 
-    /// "-" is standard input. Errors: those of open_to_read; kind input if it is empty, or if a
-    /// pipe or a gzip file gives more than 1 GiB; those of `check`; kind input, with the line of
-    /// decompressed text, if gzip data are damaged or cut off.
+    /// "-" is standard input. Of a pipe, device or gzip file, at most one byte more than `wanted`
+    /// is read. Errors: those of open_to_read; kind input if it is empty, or if a pipe or a gzip
+    /// file gives more than 1 GiB; those of `check`; kind input, with the line of decompressed
+    /// text, if gzip data are damaged or cut off.
     static std::shared_ptr<const Bytes> open(const std::string& path, const Access& access = {},
-                                             Check check = nullptr);
+                                             Check check = nullptr,
+                                             std::optional<std::uint64_t> wanted = {});
 
     /// The first `count` bytes of a file, or all; decompressed. Errors: the same.
     static std::string start_of(const std::string& path, const Access& access, std::size_t count);
@@ -79,8 +81,8 @@ public:
 
 private:
     Bytes() = default;
-    void read_to_end(Check check);
-    void decompress(Check check);
+    void read_to_end(Check check, std::uint64_t most);
+    void decompress(Check check, std::uint64_t most);
     std::size_t decompress_to(char* to, std::size_t capacity, Inflater& gunzip,
                               std::uint64_t& at) const;
 

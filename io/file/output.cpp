@@ -98,7 +98,8 @@ OutputFile::OutputFile(const std::string& path)
     if (!exists && ::lstat(path.c_str(), &link) == 0)
         throw Error(ErrorKind::io, name_, "is a broken symbolic link; expected a file to write");
     if (exists && S_ISDIR(old.st_mode))
-        throw Error(ErrorKind::io, name_, "is a folder; expected a file to write");
+        throw Error(ErrorKind::io, name_, "is a folder; expected a file to write, or ", name_,
+                    "/ for a folder of npy files");
     if (exists && !S_ISREG(old.st_mode)) {
         fd_ = ::open(path.c_str(), O_WRONLY | O_CLOEXEC);
         if (fd_ < 0) fail_to_write(name_, errno);

@@ -25,8 +25,8 @@ OutputFolder::OutputFolder(const std::string& path, const std::set<std::string>&
             const bool is_file = fs::is_regular_file(entry->symlink_status(error));
             if (!is_file || !replaced.contains(entry->path().filename().string()))
                 throw Error(ErrorKind::io, entry->path().string(),
-                            "would be lost, as the folder is replaced; expected a folder of a "
-                            "result and nothing else, or the name of a new one");
+                            "is not part of a result, and would be deleted with its folder; "
+                            "expected a folder of a result alone, or a new name");
         }
     temporary_ = path_beside(target_, new_temporary_name());
     for (const std::string& file : files) (listed_ += path_of(file)) += '\0';

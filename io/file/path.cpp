@@ -46,13 +46,14 @@ std::string snapshot_of(const std::string& folder) {
 
 std::string suffix_of_name(const std::string& path) {
     if (path.ends_with('/')) return "/";
-    constexpr std::string_view csv_long = ".long.csv";
+    constexpr std::string_view csv_long = ".long.csv", tsv_long = ".long.tsv";
     std::string small = path.substr(path.rfind('/') + 1);  // npos + 1 is 0
     for (char& c : small) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
     std::string_view name = small;
     // A leading dot hides a file and does not start a suffix.
     for (std::size_t dot; (dot = name.rfind('.')) != 0 && dot != std::string_view::npos;) {
-        if (name.size() > csv_long.size() && name.ends_with(csv_long)) return std::string(csv_long);
+        if (name.size() > csv_long.size() && (name.ends_with(csv_long) || name.ends_with(tsv_long)))
+            return std::string(name.substr(name.size() - csv_long.size()));
         if (!is_version(name.substr(dot + 1))) return std::string(name.substr(dot));
         name = name.substr(0, dot);
     }

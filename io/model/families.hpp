@@ -58,6 +58,7 @@ struct LayerNames {
     bool joins_bias = false;      ///< one bias for q, k and v, though the weights are separate
     bool is_wrapper = false;      ///< independent heads
     bool needs_out = true;        ///< always has an output projection
+    /// A key and a value of one name are in one tensor, the keys first.
     ProjectionNames query = {}, key = {}, value = {}, out = {};
     std::vector<HarmlessTensor> others = {};
     bool shows_in_out = false;  ///< a joined weight with 3 times as many rows is (d_out, d_in)

@@ -70,9 +70,9 @@ void add_layers_of_form(const ArrayFile& file, const Family& family, const Layer
         ModelLayer layer{&family, &names, found->prefix, found->number};
         layer.in_out = names.in_out;
         layer.joined = names.joined;
-        if (names.shows_in_out && array.shape.size() == 2) {
-            if (array.shape[0] == 3 * array.shape[1]) layer.in_out = false;
-            if (array.shape[1] == 3 * array.shape[0]) layer.in_out = true;
+        if (const auto shape = shape_of_weight(array); names.shows_in_out && shape.size() == 2) {
+            if (shape[0] == 3 * shape[1]) layer.in_out = false;
+            if (shape[1] == 3 * shape[0]) layer.in_out = true;
         }
         if (names.is_wrapper || names.layer.empty()) layer.number = last_number(found->prefix);
         if (names.is_wrapper) {
@@ -211,6 +211,12 @@ std::optional<NameMatch> match_name(std::string_view name, std::string_view patt
 std::string ModelLayer::full(std::string_view name, std::size_t head) const {
     const std::size_t filled = names->is_wrapper ? head : number.value_or(0);
     return prefix + with_number(names->layer, filled) + std::string(name);
+}
+
+std::vector<std::size_t> shape_of_weight(const StoredArray& array) {
+    std::vector<std::size_t> shape = array.shape;
+    while (shape.size() > 2 && shape.back() == 1) shape.pop_back();
+    return shape;
 }
 
 void check_layout(const ArrayFile& file, std::optional<bool> wanted, bool in_out) {

@@ -55,6 +55,9 @@ struct ModelLayer {
 /// complete, and only where no other is.
 std::vector<ModelLayer> layers_of(const ArrayFile& file, const std::string& prefix = {});
 
+/// The shape of a weight, without the last axes of a 1x1 convolution's, (out, in, 1, 1).
+std::vector<std::size_t> shape_of_weight(const StoredArray& array);
+
 struct LayerQuery {
     const Family* family = nullptr;     ///< null: any
     std::optional<std::size_t> number;  ///< empty: layer 0, or the only one

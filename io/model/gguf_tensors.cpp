@@ -38,12 +38,6 @@ public:
     }
 
 private:
-    template <class... Parts>
-    [[noreturn]] void fail(const StoredArray& array, const Parts&... expected) const {
-        throw Error(ErrorKind::input, array.location(), "shape ", shape_text(array.shape),
-                    "; expected ", expected...);
-    }
-
     /// The number of the layer in "blk.3.attn_q.weight", as text; empty if it has none.
     static std::string layer_of(const std::string& name) {
         constexpr std::string_view start = "blk.";
@@ -93,7 +87,7 @@ private:
     void add(const StoredArray& array, const TensorMatch& found) {
         if (found.name.empty()) return;
         if (!array.type) return put(array, found.name);  // reading it names the type
-        if (array.elements() == 0) fail(array, "at least one element");
+        if (array.elements() == 0) refuse_shape(array, "at least one element");
         const auto& [name, form] = found;
         if (form == "same") return keep(array, name);
         if (form == "one_by_one") return add_parts(array, name);
@@ -143,7 +137,7 @@ private:
     void check_rows(const StoredArray& array, std::size_t rows) const {
         const std::size_t rank = array.shape.size();
         if ((rank != 1 && rank != 2) || array.shape[0] != rows)
-            fail(array, rows, " rows, by the keys of ", facts_.architecture());
+            refuse_shape(array, rows, " rows, by the keys of ", facts_.architecture());
     }
 
     /// Rows of a head in halves, stored by turns.
@@ -152,7 +146,7 @@ private:
         const std::size_t heads = is_query ? facts_.heads() : facts_.key_heads(),
                           width = facts_.head_dim(), half = width / 2;
         check_rows(array, heads * width);
-        if (width % 2 != 0) fail(array, "an even number of rows for each head");
+        if (width % 2 != 0) refuse_shape(array, "an even number of rows for each head");
         add_rows(array, name, array.shape, [width, half](std::size_t row) {
             const std::size_t head = row / width, k = row % width;
             return head * width + (k < half ? 2 * k : 2 * (k - half) + 1);
@@ -177,7 +171,7 @@ private:
 
     /// '@' is the number of a part: the first axis of the stored tensor.
     void add_parts(const StoredArray& array, const std::string& name) {
-        if (array.shape.size() < 2) fail(array, "rank 2 or 3");
+        if (array.shape.size() < 2) refuse_shape(array, "rank 2 or 3");
         for (std::size_t i = 0; i < array.shape[0]; ++i)
             result_.arrays.push_back(part_of(with_part(name, "@", std::to_string(i)), array, i));
     }
@@ -188,7 +182,7 @@ private:
         const StoredArray* up = facts_.file().find(other);
         const std::size_t rank = gate.shape.size();
         if (up == nullptr || up->shape != gate.shape || (rank != 2 && rank != 3))
-            fail(gate, "a tensor ", one_line(shortened(other)), " of the same shape");
+            refuse_shape(gate, "a tensor ", one_line(shortened(other)), " of the same shape");
         const std::size_t run = rank == 3 ? gate.shape[2] : 1;
         std::vector<std::size_t> shape = gate.shape;
         shape[1] *= 2;
@@ -252,7 +246,7 @@ private:
     void add_value_columns(const StoredArray& array, const std::string& name) {
         const std::size_t heads = value_heads(), inner = facts_.whole("ssm.inner_size");
         if (array.shape.size() != 2 || array.shape[1] != inner || inner % heads != 0)
-            fail(array, inner, " columns, by ssm.inner_size");
+            refuse_shape(array, inner, " columns, by ssm.inner_size");
         Rearrangement parts{{array}};
         const auto source = value_rows(inner / heads, 0);
         for (std::size_t i = 0; i < inner; ++i) parts.columns.push_back(source(i));

@@ -4,6 +4,7 @@
 
 #include "core/base/error.hpp"
 #include "core/model/attention_part.hpp"
+#include "io/text/text.hpp"
 
 namespace attn::io {
 namespace {
@@ -56,14 +57,12 @@ private:
     /// The error of the family, and the families with a form for which `is_right` is true.
     [[noreturn]] void fail(const std::string& message,
                            bool (*is_right)(const LayerNames& names)) const {
-        std::string right;
+        std::vector<std::string_view> right;
         for (const Family& family : all_families())
             if (!family.of_class && std::ranges::any_of(family.layers, is_right))
-                right += (right.empty() ? "" : ", ") + std::string(family.name);
-        if (const std::size_t last = right.rfind(", "); last != std::string::npos)
-            right.replace(last, 2, " or ");
+                right.push_back(family.name);
         throw SettingError(ErrorKind::usage, std::string(setting_), layer_.family->name, " ",
-                           message, "; expected ", right);
+                           message, "; expected ", listed(right));
     }
 
     /// Of the family's forms, selects those that can hold the parameters' widths, and then the one

@@ -71,8 +71,8 @@ using Modules = std::map<std::string_view, std::vector<const StoredArray*>>;
 Modules modules_of(const ArrayFile& file, const std::string& prefix) {
     Modules modules;
     for (const StoredArray& array : file.arrays)
-        if ((array.shape.size() == 2 || array.shape.size() == 3) &&
-            array.name.starts_with(prefix) &&
+        if (const std::size_t rank = shape_of_weight(array).size();
+            (rank == 2 || rank == 3) && array.name.starts_with(prefix) &&
             array.name.find_first_of(",=' \t\n\"") == std::string::npos)
             modules[module_of(without_number(stem_of(array.name).first))].push_back(&array);
     return modules;
@@ -101,7 +101,8 @@ LikelyParts likely_parts(const std::vector<const StoredArray*>& matrices) {
     LikelyParts guess;
     std::vector<const StoredArray*> others;
     for (const StoredArray* matrix : matrices) {
-        const std::size_t rows = matrix->shape.front(), columns = matrix->shape.back();
+        const auto shape = shape_of_weight(*matrix);
+        const std::size_t rows = shape.front(), columns = shape.back();
         auto part = part_named(*matrix);
         if (part.value_or(part_out) == part_out && (rows == 3 * columns || columns == 3 * rows))
             part = part_qkv;

@@ -8,8 +8,10 @@
 
 #include <nlohmann/json_fwd.hpp>
 
+#include "core/base/error.hpp"
 #include "core/base/function_ref.hpp"
 #include "core/base/real_array.hpp"
+#include "core/base/tensor.hpp"
 #include "core/base/thread_pool.hpp"
 #include "io/file/bytes.hpp"
 #include "io/file/zip.hpp"
@@ -49,6 +51,13 @@ struct StoredArray {
     /// "file.npz:name"
     std::string location() const { return bytes->name() + (name.empty() ? "" : ":" + name); }
 };
+
+/// Refuses the array's shape. Errors: kind input.
+template <class... Parts>
+[[noreturn]] void refuse_shape(const StoredArray& array, const Parts&... expected) {
+    throw Error(ErrorKind::input, array.location(), "shape ", shape_text(array.shape),
+                "; expected ", expected...);
+}
 
 /// The location of attn's JSON metadata: in npz a byte array of this name, in safetensors this
 /// entry of the header's `__metadata__`.

@@ -85,15 +85,10 @@ private:
         }
         const std::optional<NumberType> type = type_named(name);
         if (type && (name != "int" || !type_)) type_ = type;
-        if (type || name == "unsigned") {
-            constexpr int to_unsigned =
-                static_cast<int>(NumberType::uint8) - static_cast<int>(NumberType::int8);
-            const bool changes =
-                is_unsigned_ && *type_ >= NumberType::int8 && *type_ <= NumberType::int64;
-            if (changes) type_ = static_cast<NumberType>(static_cast<int>(*type_) + to_unsigned);
-        } else {
-            is_unsigned_ = false;
-        }
+        is_unsigned_ = is_unsigned_ && (type || name == "unsigned");
+        if (!is_unsigned_) return;
+        const std::string twin = "u" + std::string(row_of(*type_).name);
+        if (const auto* row = find_row(number_types, &NumberTypeRow::name, twin)) type_ = row->type;
     }
 
     /// Remembers the value of "#define N 3", and passes over "#if 0".
@@ -302,7 +297,7 @@ private:
                       unused = 64 - width;
             const auto top = static_cast<std::int64_t>(whole << unused);
             const bool has_width = whole << unused >> unused == whole,
-                       is_unsigned = !described_ && *type_ >= NumberType::uint8;
+                       is_unsigned = !described_ && row_of(*type_).name[0] == 'u';
             // Hexadecimal digits are those of the word's bits; attn writes all of them.
             const bool fits =
                 is_hex && !is_negative
@@ -324,20 +319,20 @@ private:
     /// The sizes in brackets, the first of which may be missing, that agree with the braces: with
     /// fewer of these, the last ones hold several axes.
     std::vector<std::size_t> shape_of(std::vector<std::size_t> shape, std::size_t at) const {
-        const std::vector<std::size_t> declared = shape;
         const std::size_t last = lengths_.size() - 1;
         if (shape[0] == 0) {
             const auto rest = elements_of({shape.begin() + 1, shape.end()});
-            shape[0] = last != 0 ? lengths_[0] : rest.value_or(0) == 0 ? 0 : lengths_[0] / *rest;
+            const std::size_t row = last == 0 ? rest.value_or(lengths_[0]) : 1;
+            shape[0] = row == 0 ? 0 : 1 + (lengths_[0] - 1) / row;
         }
         const bool fits = last < shape.size() &&
                           std::equal(lengths_.begin(), lengths_.end() - 1, shape.begin()) &&
                           elements_of({shape.begin() + static_cast<std::ptrdiff_t>(last),
                                        shape.end()}) == lengths_[last];
         if (!fits)
-            throw Error(ErrorKind::input, source_.location(at), "sizes ", shape_text(declared),
-                        " and braces of ", shape_text(lengths_),
-                        "; expected numbers for sizes, and as many as they take");
+            throw Error(ErrorKind::input, source_.location(at), "found braces of shape ",
+                        shape_text(lengths_), "; expected ", shape_text(shape),
+                        " as in the brackets");
         return shape;
     }
 

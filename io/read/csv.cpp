@@ -4,14 +4,9 @@
 #include <numeric>
 
 #include "io/read/csv_parts.hpp"
-#include "io/text/number_text.hpp"
 
 namespace attn::io {
 namespace {
-
-std::string count_text(std::size_t count, const std::string& noun) {
-    return std::to_string(count) + " " + noun + (count == 1 ? "" : "s");
-}
 
 bool are_booleans(const CsvLine& line) {
     return std::ranges::all_of(
@@ -198,9 +193,6 @@ struct IntegerPair {
         const auto without_sign = [](std::string_view number) {
             return number.substr(number.starts_with('-') || number.starts_with('+') ? 1 : 0);
         };
-        const auto are_digits = [](std::string_view text) {
-            return !text.empty() && text.find_first_not_of("0123456789") == text.npos;
-        };
         const std::size_t comma = std::min(line.find(','), line.size());
         const std::string_view after = line.substr(std::min(comma + 1, line.size())),
                                first = without_sign(line.substr(0, comma)),
@@ -271,6 +263,27 @@ std::optional<LabelledMatrix> read_regular(const CsvLineReader& reader, const Cs
     return read;
 }
 
+/// What a header names as an index holds integers, unless there are words in it.
+void check_index(const CsvLayout& layout, const CsvLineReader& rows) {
+    for (std::size_t column = 0; column < layout.named_index; ++column) {
+        CsvLineReader reader = rows;
+        CsvLine line = layout.row;
+        std::optional<Field> odd;
+        bool has_words = false;
+        do {
+            const Field& field = line.fields[column];
+            has_words = field.quoted || cell_of(field) == Cell::word;
+            if (!odd && !are_digits(field.text)) odd = field;
+        } while (!has_words && reader.next(line));
+        if (odd && !has_words)
+            throw CsvDoubt(rows.source().location(odd->offset), odd->offset,
+                           found_text(*odd) + " in a column that the header names as an index", "",
+                           "integers in it, or words",
+                           {{{index_yes}, "the column", "as an index"},
+                            {{index_no}, "the column", "as numbers"}});
+    }
+}
+
 /// Whether the first column counts the rows, from 0 or 1; one row only from 0.
 bool counts_rows(const CsvLayout& layout, const Array<double>& values) {
     const std::size_t rows = values.shape(0), columns = values.shape(1);
@@ -305,6 +318,8 @@ ReadText read_text(const Source& source, const ArrayRules& rules, const CsvStyle
     check_decimal_column(layout, reader);
     auto read = read_regular(reader, layout, rules, workers, piece_size);
     if (!read) read = read_lines(reader, layout, rules);
+    if (layout.index_columns != 0 || !std::ranges::all_of(read->labels, are_digits))
+        check_index(layout, reader);
     read->header_line = layout.header.line;
     const bool names_all = layout.header.fields.size() == layout.row.fields.size();
     for (std::size_t i = names_all ? layout.index_columns : 0; i < layout.header.fields.size(); ++i)
@@ -323,12 +338,11 @@ ReadText read_text(const Source& source, const ArrayRules& rules, const CsvStyle
         return again;
     }
     if (counts)
-        read->doubt =
-            concat("the first column counts the rows; --csv-index", reads_doubt, "an index");
+        read->doubt = "the first column counts the rows; --csv-index yes reads it as an index";
     else if (style.header == Guess::automatic && values.shape(1) == 1 &&
              layout.row.fields[0].text == "0")
-        read->doubt = concat("line ", layout.row.line, " may name the column; --csv-header",
-                             reads_doubt, "a header");
+        read->doubt = concat("line ", layout.row.line,
+                             " may name the column; --csv-header yes reads it as a header");
     return {std::move(*read), layout.rows, reader.shape()};
 }
 
@@ -361,14 +375,15 @@ std::string left_out(const LabelledMatrix& read, const Source& source, const Csv
                       column = read.index_columns == 0
                                    ? "the first column"
                                    : "column " + std::to_string(read.index_columns + 1);
-    const std::string flag = read.counts ? std::string(no_index_flag) : "--csv-labels no";
+    const std::string flag((read.counts ? index_no : labels_no).text);
     std::string text = source.name + ": " + (header ? line : column + " is read as " + role);
     if (header && labels) text += ", " + column + " as " + role;
     if (read.index_columns != 0) return text + ", and what is before it is left out";
     if (!style.has_flags) return text;
     text += header ? "; --csv-header no" : "; " + flag;
     if (header && labels) text += " and " + flag;
-    return text + (header && labels ? " read numbers" : " reads numbers");
+    text += header && labels ? " read numbers" : " reads numbers";
+    return text + (read.doubt.empty() ? "" : "; " + read.doubt);
 }
 
 }  // namespace attn::io

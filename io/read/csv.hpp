@@ -83,11 +83,6 @@ struct CsvStyle {
 LabelledMatrix read_csv(const Source& source, const ArrayRules& rules, const CsvStyle& style = {},
                         ThreadPool* workers = nullptr, std::size_t piece_size = default_piece);
 
-/// The flag that reads a column as data which was found to count the rows.
-inline constexpr std::string_view no_index_flag = "--csv-index no";
-/// After the flag that reads data as what they may be.
-inline constexpr std::string_view reads_doubt = " yes reads it as ";
-
 /// For a note: the line and column that are not data, and the flags that read them as data, if the
 /// style leaves it open; or those that may be none. Empty if everything is data.
 std::string left_out(const LabelledMatrix& read, const Source& source, const CsvStyle& style);

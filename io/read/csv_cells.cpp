@@ -1,6 +1,5 @@
 #include "io/read/csv_parts.hpp"
 
-#include "io/text/number_text.hpp"
 #include "io/text/utf8.hpp"
 
 namespace attn::io {

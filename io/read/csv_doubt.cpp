@@ -70,8 +70,8 @@ private:
             return set.*member != given.*member && next.*member != set.*member;
         };
         return is_undone(&CsvStyle::header) || is_undone(&CsvStyle::labels) ||
-               is_undone(&CsvStyle::decimal) || is_undone(&CsvStyle::quotes) ||
-               is_undone(&CsvStyle::comments);
+               is_undone(&CsvStyle::index) || is_undone(&CsvStyle::decimal) ||
+               is_undone(&CsvStyle::quotes) || is_undone(&CsvStyle::comments);
     }
 
     /// After `style`, to which ways led from `given`. An error must come after `line`.

@@ -22,8 +22,7 @@ std::size_t index_names(const std::vector<Field>& header) {
 }
 
 bool is_whole(const Field& field) {
-    return !field.quoted && !field.text.empty() &&
-           field.text.find_first_not_of("0123456789") == std::string::npos;
+    return !field.quoted && are_digits(field.text);
 }
 
 /// Whether the first line is a header, by the rules of csv.hpp for text.
@@ -77,7 +76,10 @@ private:
         if (named < fields_.size() && names_labels(fields_[named].text)) ++named;
         if ((counts_from_zero(line_, 1) || counts_from_zero(line_, named)) && next()) return true;
         if (is_named_in_quotes(rest)) return true;
-        if (rest.are_numbers()) refuse_numbers();
+        if (rest.are_numbers())
+            refuse("numbers after '" + shortened(fields_[0].text) + "' may be names or a row",
+                   "a label that is another word, or words in a header",
+                   {as_header(lines_to_next()), {{header_no, labels_yes}, "the line", "as a row"}});
         if (!rest.are_words()) refuse_mixed();
         return true;
     }
@@ -89,12 +91,6 @@ private:
             return false;
         const Field& label = next()->fields[0];
         return (label.quoted || cell_of(label) == Cell::word) && !is_quoted_from(*next(), 1);
-    }
-
-    [[noreturn]] void refuse_numbers() {
-        refuse("numbers after '" + shortened(fields_[0].text) + "' may be names or a row",
-               "a label that is another word, or words in a header",
-               {as_header(lines_to_next()), {{header_no, labels_yes}, "the line", "as a row"}});
     }
 
     /// Reports the first field that is neither a number nor a name, else the first name.
@@ -255,7 +251,9 @@ void skip_index(CsvLayout& layout, const CsvStyle& style) {
     const bool are_named = names_all && names_labels(header[count].text),
                are_words = are_named && cell_of(row[count]) == Cell::word,
                may_be = style.index == Guess::automatic && style.labels != Guess::no;
-    if (!is_given && !(may_be && (is_whole(row[0]) || are_words))) return;
+    const bool is_word = row[0].quoted || cell_of(row[0]) == Cell::word;
+    if (!is_given && !(may_be && (!is_word || are_words))) return;
+    if (!is_given) layout.named_index = count;
     const bool has_labels = count + 1 < row.size() && style.labels != Guess::no &&
                             (are_named || (is_given && style.labels == Guess::yes));
     layout.labelled = style.labels != Guess::no;
@@ -280,9 +278,8 @@ void check_header_width(const CsvLayout& layout, const Source& source) {
         layout.labelled.value_or(first.quoted || cell_of(first) != Cell::number);
     if (named == 0 || named == width || (is_short && may_be_label)) return;
     throw CsvDoubt(
-        line_location(source.name, layout.row.line), layout.row.offset,
-        std::to_string(width) + (width == 1 ? " field" : " fields"), "",
-        std::to_string(named) + " as in the header, line " + std::to_string(layout.header.line),
+        line_location(source.name, layout.row.line), layout.row.offset, count_text(width, "field"),
+        "", std::to_string(named) + " as in the header, line " + std::to_string(layout.header.line),
         {{{labels_yes}, "the first", "as a label"}});
 }
 

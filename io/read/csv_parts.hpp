@@ -6,6 +6,7 @@
 
 #include "core/base/error.hpp"
 #include "io/read/csv.hpp"
+#include "io/text/number_text.hpp"
 
 namespace attn::io {
 
@@ -165,6 +166,7 @@ inline constexpr CsvFlag header_no{"--csv-header no", [](CsvStyle& s) { s.header
 inline constexpr CsvFlag labels_yes{"--csv-labels yes", [](CsvStyle& s) { s.labels = Guess::yes; }};
 inline constexpr CsvFlag labels_no{"--csv-labels no", [](CsvStyle& s) { s.labels = Guess::no; }};
 inline constexpr CsvFlag index_yes{"--csv-index yes", [](CsvStyle& s) { s.index = Guess::yes; }};
+inline constexpr CsvFlag index_no{"--csv-index no", [](CsvStyle& s) { s.index = Guess::no; }};
 inline constexpr CsvFlag decimal_comma{"--csv-decimal ,",
                                        [](CsvStyle& s) { s.decimal = DecimalMark::comma; }};
 inline constexpr CsvFlag decimal_point{"--csv-decimal .",
@@ -240,6 +242,7 @@ struct CsvLayout {
     std::optional<bool> labelled;          ///< empty if the whole first column must be examined
     std::optional<std::size_t> rows = {};  ///< the number that a first line of sizes gives
     std::size_t index_columns = 0;         ///< before the labels or numbers
+    std::size_t named_index = 0;           ///< columns of an index that only the header shows
 };
 
 /// Reads up to the first row; `reader` continues after it. csv.hpp has the rules. Errors: kind

@@ -7,7 +7,7 @@
 #include "io/file/path.hpp"
 #include "io/read/input_formats.hpp"
 #include "io/read/result_view.hpp"
-#include "io/text/text.hpp"
+#include "io/text/number_text.hpp"
 
 namespace attn::io {
 namespace {
@@ -79,7 +79,15 @@ void read_words(StoredArray& array, const std::string& store) {
     ArrayRules rules = ArrayRules::anything(rank_of_results);
     rules.dtype = NumberType::float64;
     Array<double> numbers = read_array<double>(array, rules);
-    for (double& number : numbers) number *= type.step();
+    const double limit = std::ldexp(1.0, type.width() - 1);
+    for (double& number : numbers) {
+        const auto index = static_cast<std::size_t>(&number - numbers.data());
+        if (number < -limit || number > limit - 1)
+            throw Error(ErrorKind::input, array.location(), "element ",
+                        index_text(index, array.shape), " is ", fixed_text(number, 0),
+                        "; expected a word of ", type.width(), " bits");
+        number *= type.step();
+    }
     hold_numbers(array, array.bytes->name(), {numbers.data(), numbers.size()});
 }
 

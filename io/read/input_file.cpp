@@ -71,8 +71,8 @@ void check_binary(const std::string& name, std::string_view so_far, std::size_t)
     constexpr std::size_t enough = std::size_t{1} << 20;
     if (so_far.size() > enough && format_of_start(so_far.substr(0, max_magic_length)) == nullptr)
         throw Error(ErrorKind::input, name,
-                    "begins as no npy, npz, safetensors, GGUF, torch.save or TensorProto file; "
-                    "expected one");
+                    "does not begin like an npy, npz, safetensors, GGUF, torch.save or TensorProto "
+                    "file; expected one");
 }
 
 /// A table of attn has rows of numbers below a line such as "context_vectors (q_len 3, d_out 2)".
@@ -111,7 +111,9 @@ InputFile open_raw_file(const DataPath& path, const InputFormat* format, const A
         file.arrays = ArrayFile{text.name, {raw_array(stored_array(text), *path.raw)}, {}};
     } else {
         const bool is_memh = !is_unread_name(path.file) && format_of_name(path.file) == memh_input;
-        const auto bytes = Bytes::open(path.file, access, is_memh ? check_text : nullptr);
+        const auto size = elements_of(path.raw->shape, path.raw->size());
+        const auto bytes = is_memh ? Bytes::open(path.file, access, check_text)
+                                   : Bytes::open(path.file, access, nullptr, size);
         file.arrays = ArrayFile{bytes->name(), {}, {}};
         if (!is_memh) require_whole_bytes(bytes->name(), *path.raw);
         file.arrays->arrays.push_back(is_memh ? raw_array(read_source(bytes), *path.raw)
@@ -189,6 +191,8 @@ InputFile open_input_file(const std::string& path, const InputFormat* format,
         }
     }
     file.format = format != nullptr ? format : &format_of_text(file.source->text);
+    if (format == nullptr && file.format->parse == nullptr)
+        refuse_printed(file.name, file.source->text);
     if (file.format == ndjson_input) {
         file.document = document_of_lines(*file.source, file.array);
         if (file.holds_object()) file.format = json_input;

@@ -83,6 +83,8 @@ struct MatrixLabels {
     std::vector<std::string> rows, columns;
     std::vector<std::string> header = {};  ///< of CSV: the fields of its header line
     std::string note = {};  ///< of CSV: the line and column that are not data, or empty
+    bool counts = false;    ///< of CSV: as in LabelledMatrix
+    bool is_guess = false;  ///< the note is on what may have been meant otherwise
 };
 
 /// The array named in the path, or the only one. Its labels go to `labels`, if not null. Errors:

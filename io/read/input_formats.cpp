@@ -5,6 +5,7 @@
 #include "core/base/did_you_mean.hpp"
 #include "io/file/path.hpp"
 #include "io/read/result_view.hpp"
+#include "io/text/number_text.hpp"
 #include "io/text/text.hpp"
 
 namespace attn::io {
@@ -65,14 +66,12 @@ constexpr std::array<UnreadFormat, 18> unread_formats{{
      {},
      "MATLAB 7",
      "npz, as written by python3 -c 'import h5py, numpy; numpy.savez(\"@.npz\", **{k: v[()].T for "
-     "k, "
-     "v in h5py.File(\"@\").items() if hasattr(v, \"dtype\")})'"},
+     "k, v in h5py.File(\"@\").items() if hasattr(v, \"dtype\")})'"},
     {"a SentencePiece model",
      {},
      "\n\x0e\n\x05<",
      "tokenizer.json, as written in the folder of tokenizer.model by python3 -c 'from transformers "
-     "import "
-     "AutoTokenizer; AutoTokenizer.from_pretrained(\".\").save_pretrained(\".\")'"},
+     "import AutoTokenizer; AutoTokenizer.from_pretrained(\".\").save_pretrained(\".\")'"},
     {"a workbook", {".xlsx", ".xls", ".ods"}, "", "its sheet as csv"},
     {"an archive", {".tgz", ".tar"}, "", unpacked},
     {"a zstd file", {".zst"}, "\x28\xb5\x2f\xfd", unpacked},
@@ -198,18 +197,20 @@ const StoredArray& stored_array(const InputFile& file) {
 
 NumberArray read_one_array(const InputFile& file, const ArrayRules& rules, ThreadPool* workers,
                            const CsvStyle& style, MatrixLabels* labels) {
+    if (!file.arrays && !file.holds_object() && !file.array.empty()) refuse_name(file);
     if (file.format == csv_input) {
         refuse_csv_long(*file.source);
         CsvStyle noted = style;
         noted.is_noted = labels != nullptr;
         LabelledMatrix read = read_csv(*file.source, rules, noted, workers);
         if (labels != nullptr) {
-            *labels = {{}, column_labels(read), read.header, left_out(read, *file.source, style)};
+            *labels = {{},          column_labels(read),
+                       read.header, left_out(read, *file.source, style),
+                       read.counts, read.counts || !read.doubt.empty()};
             labels->rows = std::move(read.labels);
         }
         return std::move(read.matrix);
     }
-    if (!file.arrays && !file.holds_object() && !file.array.empty()) refuse_name(file);
     if (!file.arrays && !file.document) {  // lines of requests or results
         JsonCursor cursor(*file.source);
         cursor.peek();
@@ -266,6 +267,21 @@ const InputFormat* format_of_contents(const InputFormat* named, const Bytes& byt
 void refuse_unread(const std::string& name, std::string_view start, ErrorKind kind) {
     for (const UnreadFormat& row : unread_formats)
         if (!row.start.empty() && start.starts_with(row.start)) refuse(row, kind, name);
+}
+
+void refuse_printed(const std::string& name, std::string_view text) {
+    const std::string_view start = after_blanks(text.substr(0, max_start_length)),
+                           line = trimmed(start.substr(0, start.find('\n')));
+    const bool is_of_r = line.starts_with("[,1]") || line.starts_with("[1] ") ||
+                         line.starts_with("[1,] ") || start.find("\n[1,] ") != start.npos;
+    const bool is_named =
+        !line.empty() && is_letter(line[0]) &&
+        (line.ends_with(" =") || line.find("= [") != line.npos || line.find("= {") != line.npos);
+    if (is_of_r || is_named || line.starts_with("{{"))
+        throw Error(ErrorKind::input, name, "is an array as ",
+                    is_of_r ? "R prints it; expected csv, as write.csv(x, \"x.csv\") writes it"
+                            : "MATLAB, Octave or Mathematica prints it; expected csv, as "
+                              "writematrix(x, \"x.csv\") or Export[\"x.csv\", x] writes it");
 }
 
 const InputFormat& format_of_text(std::string_view text) {

@@ -65,7 +65,7 @@ inline constexpr std::array<InputFormat, 13> input_formats{{
     {"ndjson", {".ndjson", ".jsonl"}, true, true},
     {"c", {".h", ".hpp", ".c"}, true, true, nullptr, nullptr, parse_c},
     {"memh", {".memh", ".mem", ".hex"}, true, true, nullptr, nullptr, parse_memh},
-    {"csv", {".csv", ".tsv", ".long.csv"}, true, false},
+    {"csv", {".csv", ".tsv", ".long.csv", ".long.tsv"}, true, false},
     {"npy", {".npy"}, false, false, starts_as_npy, open_npy},
     {"npz", {".npz"}, false, true, starts_as_npz, open_npz},
     {"safetensors", {".safetensors"}, false, true, starts_as_safetensors, open_safetensors},
@@ -103,6 +103,9 @@ const InputFormat* format_of_contents(const InputFormat* named, const Bytes& byt
 /// Errors: this kind, for the first bytes of a known format that is not supported.
 void refuse_unread(const std::string& name, std::string_view start,
                    ErrorKind kind = ErrorKind::input);
+
+/// Errors: kind input for text that R, MATLAB, Octave or Mathematica print.
+void refuse_printed(const std::string& name, std::string_view text);
 
 /// The same for text.
 const InputFormat& format_of_text(std::string_view text);
@@ -145,8 +148,8 @@ bool has_printed_opening(std::string_view text);
 bool is_printed_array(std::string_view text);
 
 /// The same array in JSON, of the same name and lines; arrays with names above them as an object.
-/// What follows the numbers, such as a dtype,
-/// is left out. Errors: kind input, for "..." in place of elements, and for words.
+/// What follows the numbers, such as a dtype, is left out. Errors: kind input, for "..." in place
+/// of elements, and for words.
 std::shared_ptr<const Source> json_of_printed_array(const Source& printed);
 
 }  // namespace attn::io

@@ -33,8 +33,7 @@ std::optional<char32_t> code_of(std::string_view digits) {
 /// An integer of few enough digits to fit in 64 bits.
 bool is_short_whole(std::string_view text) {
     constexpr std::size_t max_digits = 18;
-    return !text.empty() && text.size() <= max_digits && (text[0] != '0' || text.size() == 1) &&
-           std::ranges::all_of(text, is_digit);
+    return are_digits(text) && text.size() <= max_digits && (text[0] != '0' || text.size() == 1);
 }
 
 /// The contents of a JSON string without escapes of surrogates; nothing for any other text.

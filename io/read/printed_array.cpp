@@ -24,7 +24,7 @@ struct PrintedForm {
 };
 
 constexpr std::string_view of_numpy = "np.set_printoptions(threshold=10**9)",
-                           of_ggml = "FILE:float32:SHAPE reads them once fwrite wrote the data";
+                           of_ggml = "FILE:float32:SHAPE reads them where fwrite wrote the data";
 constexpr std::array<PrintedForm, 13> printed_forms{{
     {"tensor(", "", "", ")", "size=(", "torch.set_printoptions(threshold=10**9)"},
     {"array(", "", "", ")", "", of_numpy},
@@ -228,9 +228,9 @@ private:
 
     void take_element() {
         const std::string_view rest = text_.substr(at_);
-        if (rest.starts_with("..."))
+        if (rest.starts_with("...") || rest.starts_with("\u2026"))
             fail("'...' in place of elements of a printed array; expected all of them, as ",
-                 form_->way, " prints them");
+                 form_->way, form_->is_ggml ? "" : " prints them");
         std::size_t length = 0;
         for (const auto& [word, value] : {std::pair(std::string_view("True"), "true"),
                                           {"False", "false"},

@@ -51,6 +51,11 @@ public:
         shape_ = sizes_in(list);
         const std::string_view body =
             is_julia_ ? text_.substr(named.size()) : text_.substr(0, text_.size() - named.size());
+        for (const std::string_view mark : {"...", "\u2026", "\u22ee", "\u22ef", "\u22f1"})
+            if (const std::size_t at = body.find(mark); at != body.npos)
+                fail(body.substr(at), "'", mark,
+                     "' in place of elements of a printed array; expected all of them, as "
+                     "show(IOContext(stdout, :limit => false), \"text/plain\", x) prints them");
         const auto elements = elements_of(shape_);
         if (shape_.empty() || !elements || *elements == 0 || *elements > body.size())
             fail(named, "found ", excerpt(named, 0),
@@ -137,11 +142,6 @@ private:
     void take_row(std::string_view line) {
         std::size_t column = first_column_;
         for (std::string_view rest = line; !rest.empty(); rest = after_blanks(rest), ++column) {
-            if (rest.starts_with("...") || rest.starts_with("\u2026") ||
-                rest.starts_with("\u22ee") || rest.starts_with("\u22f1"))
-                fail(rest, excerpt(rest.substr(0, 3), 0),
-                     " in place of elements of a printed array; expected all of them, as "
-                     "show(IOContext(stdout, :limit => false), \"text/plain\", x) prints them");
             std::string number;
             const std::size_t length = append_json_number(number, rest);
             const bool ends =

@@ -114,13 +114,16 @@ StoredArray raw_array(const std::shared_ptr<const Bytes>& bytes, const RawNumber
                     ", which has types and shapes; expected its path without them");
     if (given != wanted) {
         std::string way;
+        const bool is_more = wanted && given > *wanted,
+                   is_read_in_part = is_more && bytes->memory() != nullptr;
         if (std::ranges::all_of(start, [](char c) { return c >= '\t'; }))
             way = "; words of $readmemh have a name that ends in .hex";
-        else if (wanted && given > *wanted)
-            way = concat(", as tail -c ", *wanted, " writes them without a header");
-        throw Error(ErrorKind::input, bytes->name(), given, " bytes, and ", numbers.text(),
-                    " takes ", wanted ? std::to_string(*wanted) : "more than 2^64",
-                    "; expected as many", way);
+        else if (is_more && !is_read_in_part)
+            way = concat("; tail -c ", *wanted, " leaves out a header");
+        throw Error(ErrorKind::input, bytes->name(), "found ",
+                    is_read_in_part ? concat("more than ", *wanted) : std::to_string(given),
+                    " bytes; expected ", wanted ? std::to_string(*wanted) : "more than 2^64",
+                    ", as ", numbers.text(), " takes", way);
     }
     StoredArray array;
     array.shape = numbers.shape;

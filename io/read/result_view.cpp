@@ -330,8 +330,7 @@ ViewedNumbers ResultView::read(const ArrayView& array, ThreadPool& workers, cons
         })) {
         rules.rounding_errors = true;
         CsvStyle same = style;
-        if (labels != nullptr && labels->note.find(no_index_flag) != std::string::npos)
-            same.index = Guess::yes;
+        if (labels != nullptr && labels->counts) same.index = Guess::yes;
         viewed.rounding_errors = read_by(array, rules, workers, same, nullptr).values;
     }
     return viewed;

@@ -123,12 +123,14 @@ public:
                 fail(quoted_name(entry.name),
                      " is compressed, as in TorchScript; expected it as torch.save writes it",
                      conversion_of(bytes_->name()));
-            constexpr std::string_view data = "data/";
             const std::string name = entry.name.substr(folder.size());
-            if (name.starts_with(data))
+            if (constexpr std::string_view data = "data/"; name.starts_with(data))
                 storages_.emplace(name.substr(data.size()), Range{entry.offset, entry.size});
-            if (name == "byteorder" && entry.size < 8)
-                big_endian_ = text_of(entry.offset, entry.size) == "big";
+            if (name != "byteorder") continue;
+            const auto order = text_of(entry.offset, std::min<std::uint64_t>(entry.size, 64));
+            big_endian_ = order == "big";
+            if (!big_endian_ && order != "little")
+                fail("the byte order ", quoted_name(order), "; expected little or big");
         }
         return locate_all(*read_part(pickle->offset, pickle->size).value);
     }
@@ -309,9 +311,7 @@ private:
             file.arrays.push_back(std::move(tensor.array));
         }
         if (file.arrays.empty())
-            fail(
-                "no tensor in it; expected one, as torch.save(model.state_dict(), 'model.pt') "
-                "writes");
+            fail("no tensor in it; expected one, as of torch.save(model.state_dict(), 'm.pt')");
         return file;
     }
 
@@ -371,9 +371,9 @@ ArrayFile open_checkpoint(const std::shared_ptr<const Bytes>& bytes) {
         is_tar ? "is a tar file, as of PyTorch 0.1; expected one of a later torch.save"
         : start.starts_with('\x80')
             ? "is a pickle without the header of torch.save; expected one of torch.save"
-            : "begins as no file of torch.save; expected one, or the type and shape of bare "
-              "numbers, as in " +
-                  bytes->name() + ":float32:ROWSxCOLUMNS");
+            : "does not begin like a file of torch.save; expected one, or with bare numbers their "
+              "type and shape, as in " +
+                  bytes->name() + ":float32:2x3");
 }
 
 }  // namespace

@@ -17,6 +17,16 @@ constexpr bool is_digit(char c) {
     return c >= '0' && c <= '9';
 }
 
+/// At least one, and nothing else.
+constexpr bool are_digits(std::string_view text) {
+    return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
+}
+
+/// "1 row", "2 rows".
+inline std::string count_text(std::size_t count, std::string_view noun) {
+    return std::to_string(count).append(" ").append(noun).append(count == 1 ? "" : "s");
+}
+
 /// Of ASCII.
 constexpr bool is_letter(char c) {
     return (c | 0x20) >= 'a' && (c | 0x20) <= 'z';

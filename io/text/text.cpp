@@ -94,4 +94,13 @@ std::string c_name(std::string_view name) {
     return made;
 }
 
+std::string listed(const std::vector<std::string_view>& names, std::string_view last) {
+    std::string text;
+    for (std::size_t i = 0; i < names.size(); ++i) {
+        if (i != 0) text += i + 1 == names.size() ? " " + std::string(last) + " " : ", ";
+        text += names[i];
+    }
+    return text;
+}
+
 }  // namespace attn::io

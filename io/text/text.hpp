@@ -49,6 +49,9 @@ std::string markup_text(std::string_view text);
 /// A name with '_' for each character that C does not allow in names, and before a first digit.
 std::string c_name(std::string_view name);
 
+/// "a, b or c"; or another word before the last one.
+std::string listed(const std::vector<std::string_view>& names, std::string_view last = "or");
+
 /// "a, b, c" of the items, or of what `text_of` gives for each.
 template <class Items, class TextOf = std::identity>
 std::string comma_list(const Items& items, const TextOf& text_of = {}) {

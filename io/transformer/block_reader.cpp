@@ -36,7 +36,7 @@ std::vector<double> BlockReader::numbers(std::string_view names, std::size_t cou
     std::vector<double> values = elements_of(tensors.get(found));
     if (values.size() != count)
         throw Error(ErrorKind::input, tensors.find_array(found)->location(), values.size(),
-                    " elements; expected ", count, " by the model's config.json");
+                    " elements; expected ", count, " by the model's settings");
     return values;
 }
 

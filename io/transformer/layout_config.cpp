@@ -4,6 +4,7 @@
 #include <iterator>
 
 #include "io/file/source.hpp"
+#include "io/text/text.hpp"
 
 namespace attn::io {
 namespace {
@@ -109,9 +110,7 @@ private:
             throw Error(ErrorKind::input, file_.name, "has no tensor \"", name,
                         "\", which a model of type ", type_, " has; it has ",
                         list_of(file_.arrays));
-        if (found->shape.size() != 2 || found->elements() == 0)
-            throw Error(ErrorKind::input, found->location(), "shape ", shape_text(found->shape),
-                        "; expected a matrix");
+        if (found->shape.size() != 2 || found->elements() == 0) refuse_shape(*found, "a matrix");
         return *found;
     }
 
@@ -136,14 +135,13 @@ private:
     }
     void check_missing() const {
         if (missing_.empty()) return;
-        std::string others;
-        for (std::size_t i = 1; i < missing_.size(); ++i)
-            others += (i == 1                    ? ", as are "
-                       : i + 1 < missing_.size() ? ", "
-                                                 : " and ") +
-                      missing_[i];
-        throw Error(ErrorKind::usage, missing_.front(), "missing", others, "; the tensors of ",
-                    file_.name, " do not show ", others.empty() ? "it" : "them");
+        const std::string others = listed({missing_.begin() + 1, missing_.end()}, "and");
+        throw Error(ErrorKind::usage, std::string(missing_.front()), "missing",
+                    missing_.size() == 1   ? ""
+                    : missing_.size() == 2 ? ", as is "
+                                           : ", as are ",
+                    others, "; the tensors of ", file_.name, " do not show ",
+                    others.empty() ? "it" : "them");
     }
 
     void take_params(const json& params, const std::string& location) {
@@ -179,7 +177,7 @@ private:
     std::string type_;
     const ArrayFile& file_;
     LayoutSettings settings_;
-    std::vector<std::string> missing_;
+    std::vector<std::string_view> missing_;
 };
 
 }  // namespace

@@ -12,11 +12,6 @@ namespace {
 
 using Shape = std::vector<std::size_t>;
 
-[[noreturn]] void refuse_shape(const StoredArray& array, const std::string& expected) {
-    throw Error(ErrorKind::input, array.location(), "shape ", shape_text(array.shape),
-                "; expected ", expected);
-}
-
 /// The axes (d_in, d_out) of a weight that has heads in this axis.
 Shape matrix_of(const Shape& shape, HeadAxis axis, bool is_out) {
     if (is_out) return {shape[0] * shape[1], shape[2]};
@@ -85,6 +80,13 @@ public:
         if (part.joined == JoinedHeads::separate) {
             part.key = map_of(names_.key, group, 1);
             part.value = map_of(names_.value, group, 2);
+            if (names_.key.weight == names_.value.weight) {  // keys, then values
+                if (part.key.d_out % 2 != 0)
+                    refuse_shape(tensor(layer_.full(names_.key.weight)),
+                                 "an even number of outputs, of keys and values");
+                part.key.d_out = part.value.d_out = part.value.first_bias = part.key.d_out / 2;
+                part.value.first = part.value.d_out * part.value.d_in;
+            }
         } else {
             check_pieces(part.query);
         }
@@ -128,7 +130,8 @@ private:
         const StoredArray& array = tensor(weight);
         const bool is_stack = array.shape.size() == 3 && stacks,
                    has_heads = array.shape.size() == 3 && names_.head_axis != HeadAxis::none;
-        if (array.shape.size() != 2 && !is_stack && !has_heads) refuse_shape(array, "a matrix");
+        const Shape own = is_stack || has_heads ? array.shape : shape_of_weight(array);
+        if (own.size() != 2 && !is_stack && !has_heads) refuse_shape(array, "a matrix");
         if (array.elements() == 0) refuse_shape(array, "at least one element");
         if (array.type == NumberType::boolean) refuse_shape(array, "another dtype than BOOL");
         LinearMap map;
@@ -137,7 +140,7 @@ private:
         if (has_heads && !is_out && names_.head_axis == HeadAxis::first)
             map.d_head = array.shape.back();
         const Shape matrix = has_heads ? matrix_of(array.shape, names_.head_axis, is_out)
-                                       : Shape{array.shape.end()[-2], array.shape.back()};
+                                       : Shape{own.end()[-2], own.back()};
         const std::size_t rows = matrix[0], columns = matrix[1];
         map.d_in = map.in_out ? rows : columns;
         map.d_out = map.in_out ? columns : rows;
@@ -265,8 +268,8 @@ EmbeddingSpec named_embedding(const std::shared_ptr<const ArrayFile>& file, cons
         *table = tensors.get(layer.full_outside(name));
         const Shape& shape = (*table)->shape();
         if (shape.size() != 2 || shape[1] != spec.ids->shape().back())
-            throw Error(ErrorKind::input, (*table)->location(), "shape ", shape_text(shape),
-                        "; expected rows of ", spec.ids->shape().back());
+            refuse_shape(*tensors.find_array(layer.full_outside(name)), "rows of ",
+                         spec.ids->shape().back());
     }
     if (!names.norm.empty())
         spec.norm = norm_named(tensors, layer.full_outside(names.norm), settings.norm);
@@ -301,10 +304,11 @@ LayerWidths layer_widths(const ArrayFile& file, const ModelLayer& layer) {
     const std::size_t outputs = layer.in_out ? 1 : 0, inputs = 1 - outputs;
     const auto size = [&](const std::string& name, std::size_t axis) {
         const StoredArray* found = file.find(layer.full(name));
-        const std::size_t rank = found != nullptr ? found->shape.size() : 0;
-        if (rank == 3 && names.head_axis != HeadAxis::none)
+        if (found == nullptr) return std::size_t{0};
+        if (found->shape.size() == 3 && names.head_axis != HeadAxis::none)
             return matrix_of(found->shape, names.head_axis, &name == &names.out.weight)[axis];
-        return rank == 2 ? found->shape[axis] : 0;
+        const Shape shape = shape_of_weight(*found);
+        return shape.size() == 2 ? shape[axis] : 0;
     };
     std::size_t queries = size(names.query.weight, outputs);
     if (is_packed)  // the output projection takes as many columns

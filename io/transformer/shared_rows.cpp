@@ -16,9 +16,8 @@ void check_convolution(const TensorSet& tensors, const std::string& name, const 
     if (shape.size() == 3 && groups != 0 && shape[0] % groups == 0 && shape[0] != 0 &&
         shape[1] * groups == d_in && d_in != 0 && shape[2] == taps && taps != 0)
         return;
-    throw Error(ErrorKind::input, tensors.find_array(name)->location(), "shape ", shape_text(shape),
-                "; expected (channels, ", groups == 0 ? 0 : d_in / groups, ", ", taps,
-                ") with a multiple of ", groups, " channels by the model's config.json");
+    refuse_shape(*tensors.find_array(name), "(channels, ", groups == 0 ? 0 : d_in / groups, ", ",
+                 taps, ") with a multiple of ", groups, " channels by the model's settings");
 }
 
 bool always_has_experts(const BlockReader& /*reader*/) {

@@ -65,14 +65,10 @@ std::string owners_of(const std::vector<std::string>& names, const std::string& 
     std::string text = full.substr(0, at).ends_with("heads.") ? "head" : "layer";
     constexpr std::size_t most = 3;
     const std::size_t shown = numbers.size() > most + 1 ? most : numbers.size();
-    text += is_one ? "" : "s";
-    for (std::size_t i = 0; i < shown; ++i)
-        text += (i == 0                    ? " "
-                 : i + 1 == numbers.size() ? " and "
-                                           : ", ") +
-                std::to_string(numbers[i]);
-    if (shown < numbers.size())
-        text += " and " + std::to_string(numbers.size() - shown) + " others";
+    std::vector<std::string> words;
+    for (std::size_t i = 0; i < shown; ++i) words.push_back(std::to_string(numbers[i]));
+    if (shown < numbers.size()) words.push_back(std::to_string(numbers.size() - shown) + " others");
+    text += (is_one ? " " : "s ") + listed({words.begin(), words.end()}, "and");
     return text + (is_one ? " has one" : " have one");
 }
 
@@ -86,6 +82,8 @@ void require_float_type(const StoredArray& array) {
         throw Error(ErrorKind::input, array.location(), "is of type ", array.type_name,
                     "; expected floating-point numbers");
 }
+
+constexpr std::string_view always = "+", never = "-";
 
 }  // namespace
 
@@ -135,11 +133,9 @@ Parameter TensorSet::get(const std::string& name, const std::vector<std::size_t>
     if (tensor == nullptr)
         throw IncompleteModel(ErrorKind::input, file_->name, "no tensor \"", prefix_, name,
                               "\"; expected a tensor with this name, which the model's family and "
-                              "config.json require");
+                              "settings require");
     if (!shape.empty() && tensor->shape() != shape)
-        throw Error(ErrorKind::input, find_array(name)->location(), "shape ",
-                    shape_text(tensor->shape()), "; expected ", shape_text(shape),
-                    " by the model's config.json");
+        refuse_shape(*find_array(name), shape_text(shape), " by the model's settings");
     return tensor;
 }
 
@@ -198,10 +194,9 @@ LinearMap TensorSet::linear(const std::string& name, std::size_t d_in, std::size
             return size == 0 ? std::string(any) : std::to_string(size);
         };
         const std::string inputs = text(d_in, "inputs"), outputs = text(d_out, "outputs");
-        throw Error(ErrorKind::input, find_array(name + ".weight")->location(), "shape ",
-                    shape_text(shape), "; expected (",
-                    in_out ? inputs + ", " + outputs : outputs + ", " + inputs,
-                    ") by the model's config.json");
+        refuse_shape(*find_array(name + ".weight"), "(",
+                     in_out ? inputs + ", " + outputs : outputs + ", " + inputs,
+                     ") by the model's settings");
     }
     map.bias = bias_of(name, {map.d_out});
     return map;
@@ -214,8 +209,7 @@ LinearMap TensorSet::of_stack(const std::string& name, std::size_t index, bool i
     map.in_out = in_out;
     const std::vector<std::size_t>& shape = map.weight->shape();
     if (shape.size() != 3 || index >= shape[0])
-        throw Error(ErrorKind::input, find_array(name)->location(), "shape ", shape_text(shape),
-                    "; expected (experts, rows, columns) with expert ", index);
+        refuse_shape(*find_array(name), "(experts, rows, columns) with expert ", index);
     map.d_in = shape[in_out ? 1 : 2];
     map.d_out = shape[in_out ? 2 : 1];
     map.first = index * map.d_in * map.d_out;
@@ -244,12 +238,6 @@ void TensorSet::check_biases() const {
             refuse_bias(replaced_end(array.name, ".bias", ""), array.name, file_->name);
     }
 }
-
-namespace {
-
-constexpr std::string_view always = "+", never = "-";
-
-}  // namespace
 
 void refuse_bias(const std::string& module, const std::string& bias, const std::string& file) {
     throw Error(ErrorKind::input, file, "tensor \"", bias,

@@ -10,7 +10,7 @@ using nlohmann::json;
 
 enum class Form { separate, parts, heads, heads_first, heads_second };
 
-/// Names of the tensors of q, k, v and out, or of qkv and out, and of their biases.
+/// Names of the tensors of q, k, v and out, or q, kv and out, or qkv and out, and of their biases.
 struct ClassNames {
     const char* family;
     Words weights, biases;  ///< no biases: the class has none
@@ -38,6 +38,12 @@ const ClassNames notebook = linear("notebook", {"W_query", "W_key", "W_value", "
 const std::vector<ClassNames> classes{
     linear("diffusers", {"to_q", "to_k", "to_v", "to_out.0"}),
     linear("diffusers", {"to_q", "to_k", "to_v", "to_out"}),
+    linear("diffusers", {"to_q", "to_kv", "to_out.0"}),
+    linear("diffusers", {"to_q", "to_kv", "to_out"}),
+    linear("qkv-proj", {"q_proj", "kv_proj", "o_proj"}),
+    linear("qkv-proj", {"q_proj", "kv_proj", "out_proj"}),
+    linear("labml", {"query.linear", "key.linear", "value.linear", "output"}),
+    linear("ldm", {"q", "k", "v", "proj_out"}),
     linear("diffusers", {"to_qkv", "to_out.0"}, Form::parts),
     linear("diffusers", {"to_qkv", "to_out"}, Form::parts),
     linear("d2l", {"W_q", "W_k", "W_v", "W_o"}),
@@ -79,11 +85,11 @@ struct Layer {
         }
     }
 
-    /// Rows of q, k and v, or numbers of their biases, in one tensor.
-    json joined(const json& parts, bool by_head) const {
+    /// Rows of q, k and v, or numbers of their biases, in one tensor; without q from part 1 on.
+    json joined(const json& parts, bool by_head, std::size_t first) const {
         json all;
         for (std::size_t head = 0; head < (by_head ? heads : 1); ++head)
-            for (std::size_t part = 0; part < 3; ++part)
+            for (std::size_t part = first; part < 3; ++part)
                 for (std::size_t i = 0; i < (by_head ? d : heads * d); ++i)
                     all.push_back(parts[part][head * d + i]);
         return all;
@@ -105,16 +111,16 @@ struct Layer {
 
     json tensors(const ClassNames& names) const {
         const bool has_axis = names.form == Form::heads_first || names.form == Form::heads_second,
-                   is_one = names.weights.size() == 2, by_head = names.form == Form::heads;
+                   by_head = names.form == Form::heads;
         json all;
         for (std::size_t i = 0; i < names.weights.size(); ++i) {
-            const std::size_t part = is_one && i == 1 ? 3 : i;
-            const bool joins = is_one && i == 0;
-            all[names.weights[i]] = joins      ? joined(weights, by_head)
+            const std::size_t count = names.weights.size(), part = i + 1 == count ? 3 : i;
+            const bool joins = part != 3 && i + 2 == count && count < 4;
+            all[names.weights[i]] = joins      ? joined(weights, by_head, i)
                                     : has_axis ? with_axis(part, names.form)
                                                : weights[part];
             if (!biased) continue;
-            json& bias = all[names.biases[i]] = joins ? joined(biases, by_head) : biases[part];
+            json& bias = all[names.biases[i]] = joins ? joined(biases, by_head, i) : biases[part];
             std::size_t next = 0;
             if (has_axis && part < 3)
                 bias = nested({heads, d}, [&] { return biases[part][next++]; });
@@ -147,10 +153,19 @@ TEST_CASE("class names: a layer is the same under all names") {
                 const json expected = context_of(layer.tensors(notebook), layer, by_heads);
                 const bool is_one = names.weights.size() == 2;
                 Words more = by_heads;
-                if (names.family == std::string("qkv-proj"))
+                if (names.family == std::string("qkv-proj") && is_one)
                     more = more + Words{"--qkv-layout", "parts"};
                 const json tensors = layer.tensors(names);
                 CHECK_LE(difference_of(context_of(tensors, layer, more), expected), 1e-13);
+                // The same as weights of 1x1 convolutions, of one and two axes.
+                json convolved = tensors;
+                for (int axes = 1; axes <= 2 && names.weights[0].ends_with(".weight"); ++axes) {
+                    for (const std::string& name : names.weights)
+                        for (json& row : convolved[name])
+                            for (json& number : row) number = json::array({number});
+                    CHECK_LE(difference_of(context_of(convolved, layer, more), expected), 1e-13);
+                }
+                if (names.weights.size() == 3) continue;  // a name has one meaning
                 // The same tensors under no class's names, which are not those of the axes.
                 json renamed;
                 std::string list;

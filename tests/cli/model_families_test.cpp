@@ -81,7 +81,7 @@ TEST_CASE("models: sizes that contradict the tensors are errors that name the ke
                 CHECK(run.out.empty());
                 const bool is_named = contains(run.err, key) ||
                                       contains(run.err, "model.safetensors:") ||
-                                      contains(run.err, "by the model's config.json");
+                                      contains(run.err, "by the model's settings");
                 CHECK_MESSAGE(is_named, run.err);
                 ++changed;
             }

@@ -73,6 +73,30 @@ TEST_CASE("notes: hidden states for a layer without a flag for its norm") {
                    "--token-ids"));
 }
 
+TEST_CASE("notes: what a layer found by names may need besides them") {
+    write_text("x.json", "[[1, 2], [0, 1]]");
+    const std::string t5 = "b.relative_attention_bias.weight", rotary = "b.rotary_emb.inv_freq";
+    for (const auto& [other, flags, note] :
+         {std::tuple(t5, "", "--scale 1"),
+          {t5, "--scale 1", "--mask FILE"},
+          {t5, "--scale 1 --mask x.json --mask-kind additive", ""},
+          {rotary, "", "--rope half|interleaved"},
+          {rotary, "--rope half", ""},
+          {"b.config", "", "config.json: not read with --weight-names"},
+          {"b.config", "--model-config none", ""},
+          {"b.config", "--rope none --scale 1", ""}}) {
+        write_text("config.json", other == "b.config" ? R"({"model_type": "t5"})" : "{}");
+        json all{{other, {1, 2}}};
+        for (const char* name : {"a.q", "a.k", "a.v", "a.o"}) all[name] = json{{1, 0}, {0, 1}};
+        write_text("w.json", all.dump());
+        const std::string line =
+            "multihead x.json --heads 1 --no-causal --weights w.json "
+            "--weight-names a.q=query,a.k=key,a.v=value,a.o=out ";
+        CHECK(is_noted(words_in(line + flags), note) == (note != std::string()));
+    }
+    std::filesystem::remove("config.json");
+}
+
 TEST_CASE("notes: a layer of nn.MultiheadAttention that is causal by default") {
     const std::string part = "--no-causal computes that, --causal confirms the mask";
     write_text("x.csv", "1,2,0,1,1,0,0,1\n0,1,1,3,2,1,0,0\n-1,0,2,1,0,0,1,1\n");

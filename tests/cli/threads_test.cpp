@@ -90,13 +90,12 @@ TEST_CASE(
         for (const io::ArrayView& array : view.arrays())
             CHECK((view.read(array, one).values == view.read(array, four).values));
     }
-    std::vector<std::string> notes;
     PlotRequest request;
     request.results = {"result.json"};
     request.scale = io::ColorScale::fixed;
     for (const char* picture : {"result.png", "result.svg", "result.html"}) {
         request.output = picture;
-        plot(request, notes, notes);
+        plot(request);
     }
 }
 

@@ -61,6 +61,9 @@ TEST_CASE("tokenize: the first tokens of one text and of two, as tokenizers 0.23
 }
 
 TEST_CASE("tokenize: a model's and a layer's text is that of a file, and its first tokens") {
+    write_text("marked.txt", "\xef\xbb\xbfthe head");
+    CHECK(answer({"tokenize", data_path("models/manual"), "--text-file", "marked.txt"}) ==
+          answer({"tokenize", data_path("models/manual"), "the head"}));
     write_text("text.txt", "the head reads a file, the head reads a");
     const Words model{"model", data_path("models/manual"), "--emit", "attention_weights"};
     for (const Words& way : {Words{"--text-file", "text.txt"}, Words{"--text-file", "-"}}) {

@@ -124,7 +124,7 @@ TEST_CASE("folder: it is read wherever a result is, replaced as a whole, and nev
     output_of(question + words_in("--emit queries -o gold"));
     CHECK(!std::filesystem::exists("gold/keys.npy"));
     write_text("gold/notes.txt", "mine");
-    check_error(write, "", 4, "gold/notes.txt: would be lost");
+    check_error(write, "", 4, "gold/notes.txt: is not part of a result");
     CHECK(std::filesystem::exists("gold/queries.npy"));
     check_error(question + words_in("--emit all --store fixed:8,4,WRAP -o new/"), "", 3,
                 "is infinite");

@@ -94,11 +94,11 @@ void look_at_result(std::string_view bytes) {
     const auto scale = draw.among(io::color_scale_names).first;
     file_of(draw.rest(), path);
     error_of([&] {
-        const Inspection found = inspect({path, {}, {}});
-        const std::string text = io::json_text(found.document);
+        const nlohmann::ordered_json found = inspect({path, {}, {}});
+        const std::string text = io::json_text(found);
         require(!nlohmann::json::parse(text, nullptr, false).is_discarded(),
                 "an inspection is JSON: " + text);
-        require(!inspection_page(found.document, 80).empty(), "an inspection has a page");
+        require(!inspection_page(found, 80).empty(), "an inspection has a page");
     });
     const Silence silence;
     CompareRequest request;
@@ -110,12 +110,11 @@ void look_at_result(std::string_view bytes) {
         error_of([&] { require(compare(request, compare_notes), "a file is equal to itself"); });
     }
     const std::string drawn = picture.empty() ? "" : "picture" + std::string(picture);
-    std::vector<std::string> notes;
     PlotRequest picture_request;
     picture_request.results = {path};
     picture_request.output = drawn;
     picture_request.scale = scale;
-    error_of([&] { plot(picture_request, notes, notes); });
+    error_of([&] { plot(picture_request); });
 }
 
 }  // namespace attn::fuzz

@@ -47,7 +47,7 @@ void check_type(const Words& names, std::mt19937& random) {
         CHECK(read("y.raw:" + name + "be:2x3x2", {2, 3, 2}) == expected);
         CHECK(read("x.hex:" + name + ":12", {12}) == expected);
         CHECK(contains(error_of([&] { open_input_file("x.raw:" + name + ":3x5"); }),
-                       std::to_string(little.size()) + " bytes, and (3, 5) of"));
+                       "found " + std::to_string(little.size()) + " bytes; expected"));
     }
 }
 
@@ -95,6 +95,26 @@ TEST_CASE("bare numbers: every type by every name, in bytes and words") {
                               "tf32:1", "fixed16.2000:2", ":2", "float32:99999999999999999999"})
         CHECK(contains(error_of([&] { open_input_file("x.raw:" + std::string(wrong)); }),
                        "expected a type and sizes"));
+}
+
+TEST_CASE("bare numbers: a device without an end; words of a folder beyond their bits") {
+    for (const std::string size : {"1", "24", "65536", "10000000"})
+        CHECK(contains(error_of([&] { open_input_file("/dev/zero:int8:" + size); }),
+                       "found more than " + size + " bytes; expected " + size));
+    std::filesystem::create_directory(scratch_folder() + "/words");
+    for (int bits = 9; bits < 16; ++bits)
+        for (const int beyond : {0, 1, -1}) {
+            const int half = 1 << bits >> 1, word = beyond < 0 ? -half - 1 : half - 1 + beyond;
+            const auto number = static_cast<std::uint64_t>(word);
+            write_text("words/a.npy", npy_header("<i2", {1, 1}) + bytes_of_number(number, 2));
+            write_text("words/manifest.json",
+                       R"({"files":[{"name":"a","file":"a.npy","dtype":"int16","shape":[1,1],)"
+                       R"("store":"fixed:)" +
+                           std::to_string(bits) + ",1\"}]}");
+            const std::string error = error_of([] { open_input_file("words"); });
+            CHECK(contains(error, "[0, 0] is " + std::to_string(word)) == (beyond != 0));
+            CHECK(error.empty() == (beyond == 0));
+        }
 }
 
 TEST_CASE("numbers of other programs: each form is the matrix") {

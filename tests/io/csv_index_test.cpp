@@ -64,6 +64,24 @@ TEST_CASE("csv index: first columns x header x labels x numbers x rows x separat
     }
 }
 
+TEST_CASE("csv index: every row of what a header names as an index is an integer") {
+    for (std::size_t way = 0; way < 3 * 2 * 6 * 4; ++way) {
+        const std::size_t names = 1 + way % 2, odd_row = way / 36, odd_column = way % 3 / 2;
+        Table table;
+        table.header = names == 1 ? Words{"Unnamed: 0", "x"} : Words{"", "Unnamed: 0", "x"};
+        for (const char* row : {"0", "1", "2", "3"}) {
+            table.cells.emplace_back(names, row);
+            table.cells.back().push_back(std::string(row) + ".5");
+        }
+        table.cells[odd_row][std::min(odd_column, names - 1)] =
+            Words{"0.5", "-1", "1e3", "", "NA", "2."}[way / 6 % 6];
+        const std::string text = table.text(), error = read(text, noted()).error;
+        CHECK(line_of(error) == odd_row + 2);
+        check_ways(error, text, noted());
+        CHECK(read(text, noted(Guess::yes)).meaning.values == std::vector{0.5, 1.5, 2.5, 3.5});
+    }
+}
+
 TEST_CASE("csv index: only a style that is noted finds columns that count; the note's way out") {
     const std::string text = "0,0.5,0.25\n1,1.5,-0.5\n";
     CHECK(read(text).meaning.values.size() == 6);

@@ -76,6 +76,16 @@ TEST_CASE(
     }
 }
 
+TEST_CASE("torch.save: a byte order is little or big, and an error names any other") {
+    const std::string bytes = read_text(data_path(forms[0]));
+    for (const std::string order : {"middle", "Little", "bigbig", "little"}) {
+        std::string changed = bytes;
+        changed.replace(bytes.find("little"), order.size(), order);
+        const std::string error = error_of([&] { open_torch(Bytes::of("x.pt", changed)); });
+        CHECK((order == "little" ? error.empty() : contains(error, "\"" + order + "\"")));
+    }
+}
+
 TEST_CASE("Flax: contents count, not the name, and every file that is cut short is an error") {
     const std::string bytes = read_text(data_path(flax_form));
     scratch_folder();
@@ -105,7 +115,7 @@ TEST_CASE("torch.save: a folder's checkpoint may be several files, and comes aft
     }
     write_text(folder + "b.bin", "{}");
     CHECK(contains(error_of([&] { open_input_file(folder + "pytorch_model.bin.index.json"); }),
-                   "begins as no file of torch.save"));
+                   "does not begin like a file of torch.save"));
 }
 
 }  // namespace torch_file_test

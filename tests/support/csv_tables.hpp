@@ -83,6 +83,7 @@ inline std::vector<CsvStyle> ways_in(const std::string& error, const CsvStyle& g
         if (has("--csv-labels yes")) style.labels = Guess::yes;
         if (has("--csv-labels no")) style.labels = Guess::no;
         if (has("--csv-index yes")) style.index = Guess::yes;
+        if (has("--csv-index no")) style.index = Guess::no;
         if (has("--csv-decimal ,")) style.decimal = DecimalMark::comma;
         if (has("--csv-decimal .")) style.decimal = DecimalMark::point;
         if (has("--csv-quotes no")) style.quotes = Quotes::no;
