@@ -131,6 +131,7 @@ Words step_words(const HeadView& h, const StepUse& use) {
             {"EXACT_SCALE", io::number_text(*plan.config.scale)},
             {"ROOT", e.format.number(root)},
             {"SOFTCAP", io::number_text(plan.config.softcap)},
+            {"FORMULA", plan.config.score_mod.text},
             {"STEP", is_second ? 2 * (h.head - power) + 1 : h.head + 1},
             {"OF", of},
             {"SLOPE", e.format.number(alibi_slope(plan.config, heads, h.head))},
@@ -204,6 +205,16 @@ std::vector<Rule> rules_of(const HeadView& h) {
     return rules;
 }
 
+/// "doc[q] == doc[k]", or several with && between them.
+std::string formulas_text(const Plan& plan) {
+    std::string text;
+    for (const auto& [key, formula] : plan.mask_formulas) {
+        const bool is_one = plan.mask_formulas.size() == 1;
+        text += (text.empty() ? "" : " && ") + (is_one ? formula.text : "(" + formula.text + ")");
+    }
+    return text;
+}
+
 void write_rule(HeadView& h, const Rule& rule, const Row& allowed) {
     const Plan& g = h.plan;
     const auto masked = std::ranges::count(allowed, 0.0);
@@ -211,6 +222,7 @@ void write_rule(HeadView& h, const Rule& rule, const Row& allowed) {
                 {"masks_none", masked == 0},
                 {"masks_all", masked == std::ssize(allowed)},
                 {"OPERAND", rule.operand},
+                {"FORMULA", formulas_text(g)},
                 {"KEYS", counted_keys(h, allowed)}};
     if (const auto& window = g.config.window; !window.empty())
         words.add({{"has_left", window[0] >= 0},

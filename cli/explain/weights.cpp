@@ -207,6 +207,11 @@ void write_powers(HeadView& h) {
 
 void show_weights(HeadView& h) {
     const bool has_dropout = h.has("weights_before_dropout") && h.plan.config.dropout != 0;
+    if (h.plan.config.prob_mod) {
+        if (h.has("softmax_weights"))
+            h.show_with_bars({{"softmax_weights", h.row("softmax_weights")}});
+        h.say("prob_mod", {{"FORMULA", h.plan.config.prob_mod.text}});
+    }
     if (!h.e.has_only_kept())
         h.show_with_bars(
             {{has_dropout ? "weights_before_dropout" : "attention_weights", h.e.shares(h.head)}});

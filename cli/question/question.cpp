@@ -41,7 +41,8 @@ public:
             if (request().text || request().example || request().settings.rng != Rng::torch)
                 asked_.request = with_text(std::move(asked_.request));
             read_slopes();
-        read_let();
+            read_let();
+            read_segments();
             const OperandSources sources{input(), model_.get(), rows_,
                                          text_bytes_ + text_bytes_while_reading_};
             return finish(read_operands(request(), sources, runtime_.pool));
@@ -112,14 +113,24 @@ private:
             });
     }
 
+    void read_segments() {
+        const auto read = [&](const char* key, std::shared_ptr<const Array<double>>& ids) {
+            read_setting(key, key, 1, [&](io::NumberArray array) {
+                ids = std::make_shared<const Array<double>>(std::move(array.values));
+            });
+        };
+        read("segment_ids", asked_.request.settings.segment_ids);
+        read("kv_segment_ids", asked_.request.settings.kv_segment_ids);
+    }
+
     /// Passes the array of a setting's file on, if it has one under `key`; it is read once.
     template <class Take>
     void read_setting(const std::string& option, const std::string& key, std::size_t lowest_rank,
                       const Take& take) {
         if (!request().has_file(key)) return;
         read_named(request(), !is_from_flag(request(), option), [&] {
-            const io::InputFile file = io::open_input_file(
-                path_of(request(), input(), key), nullptr, access_to(request(), option));
+            const io::InputFile file = io::open_input_file(path_of(request(), input(), key),
+                                                           nullptr, access_to(request(), option));
             io::ArrayRules rules;
             rules.dtype = request().settings.dtype;
             rules.lowest_rank = lowest_rank;

@@ -46,6 +46,10 @@ void check_settings(const Request& request) {
                      {"rows", !s.rows.empty(), "a program computes every query; expected no rows"},
                      {"precision", is_from_flag(request, "precision"),
                       "a program has every digit; expected no precision"}});
+    for (const char* key : {"mask_mod", "score_mod", "prob_mod", "prefix_len", "keep_first",
+                            "chunk", "dilation", "segment_ids"})
+        if (request.has(key))
+            throw setting_error(request, key, "programs have no formulas; expected none");
     require_recording_kernel(request);
 }
 

@@ -58,11 +58,24 @@ json list_in(const std::string& text) {
 
 }  // namespace
 
+std::string take_array(std::shared_ptr<const Array<double>>& field, const json& value) {
+    auto array = array_of(value.is_string() ? list_in(value.get<std::string>()) : value);
+    if (array == nullptr) return "not an array; expected numbers, lists of them, or a file";
+    field = std::move(array);
+    return {};
+}
+
+void append_array(std::string& json, const std::shared_ptr<const Array<double>>& field) {
+    std::size_t next = 0;
+    if (field != nullptr) append_lists(json, *field, 0, next);
+}
+
 std::string take_let(Request& request, const json& value, const Limits&) {
     json object = value;
     if (value.is_string()) {  // of flags, a zero character between two
         object = json::object();
-        for (const std::string_view word : io::split_text(value.get_ref<const std::string&>(), '\0')) {
+        for (const std::string_view word :
+             io::split_text(value.get_ref<const std::string&>(), '\0')) {
             const std::size_t equals = word.find('=');
             if (equals == 0 || equals >= word.size() - 1)
                 return "not an array with its name; expected NAME=FILE or NAME=NUMBER,NUMBER,...";
@@ -75,10 +88,10 @@ std::string take_let(Request& request, const json& value, const Limits&) {
     for (const auto& [name, given] : object.items()) {
         if (!is_name_of_array(name))
             return io::quoted_name(name) +
-                   " is not a new name; expected letters, digits and _, and no variable or function";
-        json list = given;
-        if (given.is_string()) list = list_in(given.get<std::string>());
-        if (std::shared_ptr<const Array<double>> array = array_of(list))
+                   " is not a new name; expected letters, digits and _, and no variable or "
+                   "function";
+        std::shared_ptr<const Array<double>> array;
+        if (take_array(array, given).empty())
             arrays[name] = std::move(array);
         else if (given.is_string() && !given.get<std::string>().empty())
             files[name] = given.get<std::string>();
@@ -88,7 +101,8 @@ std::string take_let(Request& request, const json& value, const Limits&) {
     }
     request.settings.let = std::move(arrays);
     std::erase_if(request.operand_files, [](const auto& file) { return is_of_let(file.first); });
-    for (auto& [name, file] : files) request.operand_files[concat(let_prefix, name)] = std::move(file);
+    for (auto& [name, file] : files)
+        request.operand_files[concat(let_prefix, name)] = std::move(file);
     return {};
 }
 
@@ -104,8 +118,7 @@ void append_let(std::string& json, const Request& request) {
     };
     for (const auto& [name, array] : request.settings.let) {
         append_name(name);
-        std::size_t next = 0;
-        append_lists(json, *array, 0, next);
+        append_array(json, array);
     }
     for (const auto& [key, file] : request.operand_files) {
         if (!is_of_let(key)) continue;

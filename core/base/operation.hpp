@@ -4,10 +4,36 @@
 namespace attn {
 
 enum class Operation {
-    number, variable, element, to_real,  // leaves, an array's element, an integer as a real number
-    conditional, logical_or, logical_and, equal, not_equal, less, less_equal, greater,
-    greater_equal, add, subtract, multiply, divide, floor_divide, modulo, negate, logical_not,
-    min, max, abs, floor, exp, log, sqrt, tanh, pow
+    number,
+    variable,
+    element,
+    to_real,  // leaves, an array's element, an integer as a real number
+    conditional,
+    logical_or,
+    logical_and,
+    equal,
+    not_equal,
+    less,
+    less_equal,
+    greater,
+    greater_equal,
+    add,
+    subtract,
+    multiply,
+    divide,
+    floor_divide,
+    modulo,
+    negate,
+    logical_not,
+    min,
+    max,
+    abs,
+    floor,
+    exp,
+    log,
+    sqrt,
+    tanh,
+    pow
 };
 
 /// What a formula may name, besides arrays. Positions of queries are counted as the causal mask

@@ -151,8 +151,8 @@ void forget_unused_steps(const Problem& problem, Conventions& c) {
 }  // namespace
 
 bool excludes_keys(const Problem& problem, const Conventions& c) {
-    if (c.band.causal || c.band.left >= 0 || c.band.right >= 0 || !c.kv_lengths.empty() ||
-        c.first_key != 0)
+    if (c.mask_mod || c.band.causal || c.band.left >= 0 || c.band.right >= 0 ||
+        !c.kv_lengths.empty() || c.first_key != 0)
         return true;
     for (std::size_t i = 0; i < c.masks.size(); ++i) {
         if (!problem.mask(i)) continue;
@@ -174,7 +174,7 @@ std::size_t move_idle_stages(Conventions& c, bool excludes) {
         switch (stage) {
             case ScoreStage::scale: return true;
             case ScoreStage::softcap: return c.softcap != 0;
-            case ScoreStage::alibi: return c.alibi.is_on;
+            case ScoreStage::alibi: return c.alibi.is_on || c.score_mod;
             case ScoreStage::bias: return adds;
             case ScoreStage::block: return excludes;
         }

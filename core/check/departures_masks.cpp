@@ -229,7 +229,17 @@ std::string window_flag(const Problem&, const Conventions& found) {
     return found.band.window_offset.empty() ? "--window " + words_of_window(found) : "";
 }
 
+template <bool Conventions::*formula>
+void without_formula(Alternatives& to) {
+    if (!(to.problem.asked.*formula)) return;
+    to.asked("applied");
+    to.set("left out", formula, false);
+}
+
 constexpr ConventionRow conventions_of_masks[] = {
+    {"mask_mod", "mask-mod ", without_formula<&Conventions::mask_mod>},
+    {"score_mod", "score-mod ", without_formula<&Conventions::score_mod>},
+    {"prob_mod", "prob-mod ", without_formula<&Conventions::prob_mod>},
     {"mask_polarity", "", mask_polarities, polarity_flag},
     {"masked_value", "masked scores ", masked_values},
     {"causal_align", "alignment: ", causal_alignments, alignment_flag},

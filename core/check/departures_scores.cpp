@@ -27,8 +27,11 @@ void score_orders(Alternatives& to) {
     const bool excludes = excludes_keys(to.problem, to.problem.asked);
     // The stages that do something, in words; the others are sorted to the end of the order.
     const auto words_of = [&](Order& order) {
-        constexpr const char* names[] = {"scale", "softcap", "alibi", "additive mask",
-                                         "masked keys"};
+        const Conventions& asked = to.problem.asked;
+        const char* const terms = !asked.alibi.is_on ? "score-mod"
+                                  : asked.score_mod  ? "alibi, score-mod"
+                                                     : "alibi";
+        const char* const names[] = {"scale", "softcap", terms, "additive mask", "masked keys"};
         Conventions c = to.problem.asked;
         c.order = order;
         const std::size_t count = move_idle_stages(c, excludes);

@@ -146,6 +146,7 @@ private:
     void scale_scores(KeyNumbers& x) const;
     void cap_scores(KeyNumbers& x) const;
     void add_alibi(const QueryRow& q, KeyNumbers& x) const;
+    void modify_scores(const QueryRow& q, KeyNumbers& x) const;
     void add_masks(const QueryRow& q, KeyNumbers& x) const;
     void block_scores(const QueryRow& q, KeyNumbers& x) const;
     void add_term(KeyNumbers& x, std::size_t key, double term, double term_error) const;
@@ -178,6 +179,9 @@ private:
     /// The exponents' errors of a row relative to its largest score.
     void exponent_errors(QueryRow& q, double shift) const;
     void mask_weights(QueryRow& q, bool renormalizes) const;
+    void modify_weights(QueryRow& q) const;
+    /// Replaces numbers of a query's keys by a formula of them, and their bounds by those of it.
+    void apply_formula(const Expression& formula, const QueryRow& q, Numbers& x) const;
     double kept_of(const QueryRow& q, std::size_t key) const;
     double dropped(const QueryRow& q, std::size_t key, double x) const;
 

@@ -27,7 +27,8 @@ void Candidate::weigh_values(QueryRow& q) {
     weights.error.assign(count, 0);
     for (std::size_t k = 0; k < count; ++k) {
         weights.value[k] = dropped(q, k, q.weight.value[k]);
-        if (with_errors_) weights.error[k] = dropped(q, k, q.weight.error[k]);
+        if (with_errors_)
+            weights.error[k] = dropped(q, k, c_.prob_mod ? q.weight.bound(k) : q.weight.error[k]);
     }
     round_rows(c_, Rounded::output_factors, weights);
     reset(q.output, d);
@@ -56,8 +57,9 @@ void Candidate::set_output_errors(QueryRow& q, const RowsView& values,
         if (plain[k] != 0 || plain_error[k] != 0) longest = std::max(longest, values.norms[k].two);
     }
     // Weights that are divided by the sum of few may all have been lost: then they add up to 0.
-    const bool add_up = c_.blocking == Blocking::before ||
-                        (c_.blocking == Blocking::renormalize && q.mean_error < 1);
+    const bool add_up =
+        !c_.prob_mod && (c_.blocking == Blocking::before ||
+                         (c_.blocking == Blocking::renormalize && q.mean_error < 1));
     if (longest > 0 && std::isfinite(longest) && c_.axis == SoftmaxAxis::keys && add_up &&
         !rounds(c_, Rounded::weights) && !rounds(c_, Rounded::output_factors))
         return set_softmax_errors(q, values, weights.value, scale_for_squares(longest));

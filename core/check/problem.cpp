@@ -91,10 +91,13 @@ Conventions conventions_of(const Problem& problem) {
     asked.rope.first_query = asked.rope.first_key = as_signed(plan.past_len);
     asked.scale = *plan.config.scale;
     asked.softcap = plan.config.softcap;
+    asked.mask_mod = !plan.mask_formulas.empty();
+    asked.score_mod = bool(plan.config.score_mod);
+    asked.prob_mod = bool(plan.config.prob_mod);
     asked.alibi.is_on = plan.config.alibi;
-    asked.band.causal = *plan.config.causal && !plan.config.rule;
+    asked.band.causal = plan.has_causal_rule() && !plan.config.rule;
     asked.band.offset = plan.offset.values();
-    if (!plan.config.window.empty()) {
+    if (plan.has_window_rule()) {
         asked.band.left = plan.config.window[0];
         asked.band.right = plan.config.window[1];
     }

@@ -46,7 +46,7 @@ enum class HeadSplit {
 /// Which key head a query head uses: h / group, h % kv_heads, or 0.
 enum class HeadGroups { blocks, interleaved, first };
 
-/// The order of what is done to scores before the softmax.
+/// The order of what is done to scores before the softmax. A formula of scores follows alibi.
 enum class ScoreStage { scale, softcap, alibi, bias, block };  ///< bias: additive masks
 inline constexpr std::array default_score_order{
     ScoreStage::scale, ScoreStage::softcap, ScoreStage::alibi, ScoreStage::bias, ScoreStage::block};
@@ -197,6 +197,7 @@ struct Conventions : ProjectionConvention {
     bool drops = false;        ///< the question's dropout is applied
     bool rescales_dropout = true;
     double weight_factor = 1;  ///< the weights are multiplied by it after the softmax
+    bool mask_mod = false, score_mod = false, prob_mod = false;  ///< the question's formulas
 
     /// Arrays that are rounded to a type after they are computed.
     struct Rounding {

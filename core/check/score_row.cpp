@@ -53,6 +53,15 @@ void Candidate::find_allowed(QueryRow& q) {
     if (band.left >= 0) block_unless(at - band.left, all);
     if (band.right >= 0) block_unless(0, at + band.right + 1);
     block_unless(as_signed(c_.first_key), all);
+    if (c_.mask_mod) {
+        const std::unique_ptr<bool[]> allowed(new bool[keys]);
+        for (const MaskFormula& mask : plan_.mask_formulas) {
+            compute_row(mask.formula, plan_.expression_sizes(), {q.at.batch, q.at.head, query}, 0,
+                        std::span(allowed.get(), keys));
+            for (std::size_t k = 0; k < keys; ++k)
+                if (!allowed[k]) q.is_allowed[k] = 0;
+        }
+    }
     const bool pads_keys = c_.padding != PaddingAxis::queries,
                pads_queries = c_.padding != PaddingAxis::keys;
     if (!c_.kv_lengths.empty()) {
@@ -126,7 +135,10 @@ void Candidate::take_stages(const QueryRow& q, KeyNumbers& x,
         switch (stage) {
             case ScoreStage::scale: scale_scores(x); break;
             case ScoreStage::softcap: cap_scores(x); break;
-            case ScoreStage::alibi: add_alibi(q, x); break;
+            case ScoreStage::alibi:
+                add_alibi(q, x);
+                modify_scores(q, x);
+                break;
             case ScoreStage::bias: add_masks(q, x); break;
             case ScoreStage::block: block_scores(q, x); break;
         }
@@ -221,6 +233,39 @@ void Candidate::add_alibi(const QueryRow& q, KeyNumbers& x) const {
         const double term = slope * alibi_distance(q, k);
         add_term(x, k, term, 8 * model_.rounding(term));
     }
+}
+
+void Candidate::apply_formula(const Expression& formula, const QueryRow& q, Numbers& x) const {
+    ExpressionSizes sizes = plan_.expression_sizes();
+    sizes.in_float32 = false;
+    const std::size_t query = plan_.first_query + q.at.row;
+    const std::vector<double> before = x.value;
+    compute_row(formula, sizes, {q.at.batch, q.at.head, query}, 0, std::span(x.value));
+    if (!with_errors_) return;
+    std::vector<double> below(before.size());
+    for (std::size_t k = 0; k < before.size(); ++k) {
+        const NumberRange range =
+            ranges_of(formula, sizes, {q.at.batch, q.at.head, query, 1, k, 1},
+                      {{before[k] - x.below_at(k), before[k] + x.error[k], std::isnan(before[k])},
+                       model_.unit()})
+                .back();
+        const bool is_known = !range.nan && std::isfinite(x.value[k]);
+        below[k] = is_known ? x.value[k] - range.low : range.nan ? HUGE_VAL : 0;
+        x.error[k] = is_known ? range.high - x.value[k] : below[k];
+    }
+    x.below = std::move(below);
+}
+
+void Candidate::modify_scores(const QueryRow& q, KeyNumbers& x) const {
+    if (!c_.score_mod) return;
+    Numbers scores{1, x.value.size(), std::move(x.value), {}};
+    for (std::size_t k = 0; k < scores.columns && with_errors_; ++k)
+        scores.error.push_back(x.error(k));
+    apply_formula(plan_.config.score_mod, q, scores);
+    x.value = std::move(scores.value);
+    for (std::size_t k = 0; k < scores.columns && with_errors_; ++k)
+        x.replace(k, scores.bound(k) + model_.rounding(x.value[k]));
+    x.scaled.clear();
 }
 
 double Candidate::added_by_mask(const QueryRow& q, std::size_t which, std::size_t key) const {

@@ -62,6 +62,7 @@ void Candidate::weigh(QueryRow& q) {
         renormalize(q);
     else if (c_.blocking != Blocking::before)
         mask_weights(q, renormalizes);
+    if (c_.prob_mod) modify_weights(q);
     if (!rounds(c_, Rounded::weights)) return;
     q.weight.below.clear();
     round_rows(c_, Rounded::weights, q.weight);
@@ -266,6 +267,18 @@ void Candidate::mask_weights(QueryRow& q, bool renormalizes) const {
     for (std::size_t k = 0; k < weight.size(); ++k) {
         error[k] = (error[k] + weight[k] * relative) / total + model_.least();
         weight[k] /= total;
+    }
+}
+
+/// Weights of excluded keys stay 0.
+void Candidate::modify_weights(QueryRow& q) const {
+    apply_formula(plan_.config.prob_mod, q, q.weight);
+    for (std::size_t k = 0; k < q.weight.value.size(); ++k) {
+        if (q.is_allowed[k] == 0) q.weight.value[k] = 0;
+        if (!with_errors_) continue;
+        const double own = model_.rounding(q.weight.value[k]);
+        for (std::vector<double>* const error : {&q.weight.error, &q.weight.below})
+            (*error)[k] = q.is_allowed[k] == 0 ? 0 : (*error)[k] + own;
     }
 }
 

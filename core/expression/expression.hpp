@@ -1,5 +1,5 @@
-// Formulas of scores, weights and masks: --score-mod, --prob-mod and --mask-mod. A formula is a small
-// tree, which others walk: rows.hpp computes it, range.hpp bounds it, text.hpp prints it.
+// Formulas of scores, weights and masks: --score-mod, --prob-mod and --mask-mod. A formula is a
+// small tree, which others walk: rows.hpp computes it, range.hpp bounds it, text.hpp prints it.
 #pragma once
 
 #include <array>
@@ -64,9 +64,9 @@ struct ExpressionNode {
     std::array<std::uint32_t, 3> operand{};  ///< indices of earlier nodes, as many as there are
     double number = 0;
     Variable variable{};
-    std::uint32_t array = 0;            ///< index in `Expression::arrays`
+    std::uint32_t array = 0;             ///< index in `Expression::arrays`
     std::vector<std::uint32_t> index{};  ///< of an element: a node for each axis
-    Variables uses = 0;                 ///< variables that it depends on
+    Variables uses = 0;                  ///< variables that it depends on
 };
 
 /// Values of a node lie in it, or are NaN if `nan`.

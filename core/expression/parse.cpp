@@ -41,8 +41,8 @@ private:
             std::size_t end = at_;
             while (end < text_.size() && is_of_name(text_[end])) ++end;
             // A character outside ASCII is shown whole.
-            if (end == at_)
-                do ++end;
+            if (end == at_) do
+                    ++end;
                 while (end < text_.size() && (static_cast<unsigned char>(text_[end]) >> 6) == 2);
             found = concat('"', text_.substr(at_, end - at_), '"');
         }
@@ -142,7 +142,8 @@ private:
     std::uint32_t unary() {
         const Depth depth(*this);
         skip_blanks();
-        if (text_.substr(at_, 2) != "!=" && take("!")) return apply(Operation::logical_not, {unary()});
+        if (text_.substr(at_, 2) != "!=" && take("!"))
+            return apply(Operation::logical_not, {unary()});
         if (take("-")) return apply(Operation::negate, {unary()});
         if (take("+")) return unary();
         return primary();
@@ -171,8 +172,10 @@ private:
                             .variable = variable,
                             .uses = bit_of(variable)});
             }
-        if (name == "inf") return add({.operation = Operation::number, .is_real = true,
-                                       .number = std::numeric_limits<double>::infinity()});
+        if (name == "inf")
+            return add({.operation = Operation::number,
+                        .is_real = true,
+                        .number = std::numeric_limits<double>::infinity()});
         at_ = begin;
         fail_name(name);
     }

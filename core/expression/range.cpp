@@ -13,8 +13,9 @@ constexpr std::size_t most_elements = 1024;
 
 class Bounder {
 public:
-    Bounder(const Expression& expression, const ExpressionSizes& sizes, const Block& block)
-        : expression_(expression), sizes_(sizes), block_(block) {}
+    Bounder(const Expression& expression, const ExpressionSizes& sizes, const Block& block,
+            const UncertainValue& given)
+        : expression_(expression), sizes_(sizes), block_(block), given_(given) {}
 
     std::vector<NumberRange> bounds() {
         ranges_.reserve(expression_.nodes.size());
@@ -23,12 +24,22 @@ public:
             // Rounding keeps the order of numbers, so that the bounds round as the values do.
             if (node.is_real && sizes_.in_float32)
                 range = {static_cast<float>(range.low), static_cast<float>(range.high), range.nan};
-            ranges_.push_back(range);
+            ranges_.push_back(node.is_real && given_.unit != 0 ? widened(node, range) : range);
         }
         return std::move(ranges_);
     }
 
 private:
+    /// By the rounding of a number that is not known to be exact.
+    NumberRange widened(const ExpressionNode& node, const NumberRange& range) const {
+        const bool is_exact =
+            node.operation == Operation::variable ||
+            (range.low == range.high && range.low == static_cast<float>(range.low));
+        if (is_exact || range.nan) return range;
+        return {range.low - given_.unit * std::abs(range.low),
+                range.high + given_.unit * std::abs(range.high)};
+    }
+
     const NumberRange& operand(const ExpressionNode& node, std::size_t i) const {
         return ranges_[node.operand[i]];
     }
@@ -67,7 +78,7 @@ private:
             case Variable::score:
             case Variable::p: break;
         }
-        return anything;
+        return given_.value;
     }
 
     /// The least and the largest element in the box of the indices, as far as the array has it.
@@ -164,8 +175,8 @@ private:
                 }
         });
         // An infinity times a 0 between the corners is NaN.
-        const bool finite = std::isfinite(x.low) && std::isfinite(x.high) &&
-                            std::isfinite(y.low) && std::isfinite(y.high);
+        const bool finite = std::isfinite(x.low) && std::isfinite(x.high) && std::isfinite(y.low) &&
+                            std::isfinite(y.high);
         return range.nan || (operation == Operation::multiply && !finite) ? anything : range;
     }
 
@@ -180,14 +191,15 @@ private:
     const Expression& expression_;
     const ExpressionSizes& sizes_;
     const Block& block_;
+    const UncertainValue& given_;
     std::vector<NumberRange> ranges_;
 };
 
 }  // namespace
 
 std::vector<NumberRange> ranges_of(const Expression& expression, const ExpressionSizes& sizes,
-                                   const Block& block) {
-    return Bounder(expression, sizes, block).bounds();
+                                   const Block& block, const UncertainValue& given) {
+    return Bounder(expression, sizes, block, given).bounds();
 }
 
 }  // namespace attn

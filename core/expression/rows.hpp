@@ -12,7 +12,8 @@ struct ExpressionRow {
 
 /// Throws SettingError of `key` if the formula would take an element that its array does not have,
 /// where conditions do not exclude it: `k < 4 && doc[k] == 1` takes four.
-void check_indices(std::string_view key, const Expression& expression, const ExpressionSizes& sizes);
+void check_indices(std::string_view key, const Expression& expression,
+                   const ExpressionSizes& sizes);
 
 /// Sets values[i] to the formula's value for key first_key + i, from the score or weight that it
 /// holds. T is the type of real numbers: each operation is rounded to it. The indices must have

@@ -64,8 +64,8 @@ FusedCall<T>::FusedCall(const kernels::Kernel& kernel, const AttentionCall<T>& c
       steps_(steps_taken(call, call.biases.size())),
       formula_(call.score_mod, call.sizes, call.first_key),
       workers_(std::min(threads.threads(), grid_.items())) {
-    const ScoreRow any{call, call.scale, nullptr, grid_.sizes.heads, d_k(), 0, 0, 0, 0,
-                       &call.sizes, call.first_key};
+    const ScoreRow any{call, call.scale, nullptr, grid_.sizes.heads, d_k(),         0,
+                       0,    0,          0,       &call.sizes,       call.first_key};
     for (const StepUse& taken : steps_)
         if (taken.step.input_divisor != nullptr) divisor_ = taken.step.input_divisor(any);
     for (const Broadcast& bias : call.biases) biases_.emplace_back(bias.values());
@@ -181,7 +181,7 @@ void FusedCall<T>::fill_lane(const TileRows& rows, std::size_t l, kernels::Tile<
     tile.position[l] = static_cast<std::ptrdiff_t>(query) + call_.offset.of(rows.batch);
     if (tile.has_sink) tile.sink[l] = static_cast<T>(sink_of(call_.sink, head));
     const ScoreRow scores{
-        call_, call_.scale, call_.biases.data(), grid_.sizes.heads, d_k(), rows.batch,
+        call_, call_.scale, call_.biases.data(), grid_.sizes.heads, d_k(),          rows.batch,
         head,  query,       tile.position[l],    &call_.sizes,      call_.first_key};
     for (std::size_t i = 0; i < steps_.size(); ++i) {
         const auto& [step, index] = steps_[i];

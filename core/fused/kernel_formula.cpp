@@ -17,9 +17,8 @@ bool suits_kernels(const Expression& expression, const ExpressionSizes& sizes) {
                 ranges_of(expression, sizes, {b, h, 0, sizes.q_len, 0, sizes.kv_len});
             for (std::size_t i = 0; i < ranges.size(); ++i) {
                 const ExpressionNode& node = expression.nodes[i];
-                const bool is_safe =
-                    node.is_real || (!ranges[i].nan && is_exact(ranges[i].low) &&
-                                     is_exact(ranges[i].high));
+                const bool is_safe = node.is_real || (!ranges[i].nan && is_exact(ranges[i].low) &&
+                                                      is_exact(ranges[i].high));
                 if (!is_safe) return false;
             }
         }

@@ -34,7 +34,8 @@ inline V each_lane(V x, V y, Function f) {
     x.store(a);
     y.store(b);
     for (std::size_t l = 0; l < V::lanes; ++l)
-        a[l] = static_cast<typename V::Scalar>(f(static_cast<double>(a[l]), static_cast<double>(b[l])));
+        a[l] = static_cast<typename V::Scalar>(
+            f(static_cast<double>(a[l]), static_cast<double>(b[l])));
     return V::load(a);
 }
 
@@ -98,7 +99,8 @@ inline void with_vectors(Operation operation, bool is_real, const Apply& f) {
         case Operation::less: return f([&](V x, V y) { return V::where_above(y, x, one, zero); });
         case Operation::less_equal:
             return f([&](V x, V y) { return V::where_above(y, x, one, equals(x, y)); });
-        case Operation::greater: return f([&](V x, V y) { return V::where_above(x, y, one, zero); });
+        case Operation::greater:
+            return f([&](V x, V y) { return V::where_above(x, y, one, zero); });
         case Operation::greater_equal:
             return f([&](V x, V y) { return V::where_above(x, y, one, equals(x, y)); });
         case Operation::add: return f([](V x, V y) { return V::add(x, y); });
@@ -117,13 +119,11 @@ inline void with_vectors(Operation operation, bool is_real, const Apply& f) {
             });
         // NaN is passed on.
         case Operation::min:
-            return f([&](V x, V y) {
-                return where_true(ordered(x, x), V::where_above(y, x, x, y), x);
-            });
+            return f(
+                [&](V x, V y) { return where_true(ordered(x, x), V::where_above(y, x, x, y), x); });
         case Operation::max:
-            return f([&](V x, V y) {
-                return where_true(ordered(x, x), V::where_above(x, y, x, y), x);
-            });
+            return f(
+                [&](V x, V y) { return where_true(ordered(x, x), V::where_above(x, y, x, y), x); });
         case Operation::floor_divide:
             if (!is_real) return f([](V x, V y) { return floor(V::div(x, y)); });
             return f([](V x, V y) {

@@ -37,12 +37,11 @@ constexpr MaskRow row_of_operand() {
 constexpr auto all_mask_rows = []<std::size_t... which>(std::index_sequence<which...>) {
     return std::to_array<MaskRow>(
         {row_of_operand<which>()...,
-         {"causal", "allowed_by_causal", [](const Plan& plan) { return *plan.config.causal; },
+         {"causal", "allowed_by_causal", [](const Plan& plan) { return plan.has_causal_rule(); },
           [](Masks& masks, const MaskRow& row, const Plan& plan, Operands&) {
               masks.rules.add(BandRule(-1, 0, plan.offset), row.allowed);
           }},
-         {"window", "allowed_by_window",
-          [](const Plan& plan) { return !plan.config.window.empty(); },
+         {"window", "allowed_by_window", [](const Plan& plan) { return plan.has_window_rule(); },
           [](Masks& masks, const MaskRow& row, const Plan& plan, Operands&) {
               masks.rules.add(BandRule(plan.config.window[0], plan.config.window[1], plan.offset),
                               row.allowed);
@@ -52,11 +51,11 @@ constexpr auto all_mask_rows = []<std::size_t... which>(std::index_sequence<whic
           [](Masks& masks, const MaskRow& row, const Plan& plan, Operands&) {
               masks.rules.add(LengthRule(plan.config.kv_lengths), row.allowed);
           }},
-         {"mask_mod", "allowed_by_mask_mod",
-          [](const Plan& plan) { return bool(plan.config.mask_mod); },
+         {"mask_mod", "allowed_by_formulas",
+          [](const Plan& plan) { return !plan.mask_formulas.empty(); },
           [](Masks& masks, const MaskRow& row, const Plan& plan, Operands&) {
-              add_expression(masks.rules, plan.config.mask_mod, plan.expression_sizes(),
-                             row.allowed);
+              for (const MaskFormula& mask : plan.mask_formulas)
+                  add_expression(masks.rules, mask.formula, plan.expression_sizes(), row.allowed);
           }}});
 }
 (std::make_index_sequence<mask_operands.size()>());

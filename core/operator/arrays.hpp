@@ -171,12 +171,14 @@ inline constexpr ArrayRow rows[] = {
     {"allowed_by_causal", per_key, softmax, trace},
     {"allowed_by_window", per_key, softmax, trace},
     {"allowed_by_kv_lengths", per_key, softmax, trace},
-    {"allowed_by_mask_mod", per_key, softmax, trace},
+    {"allowed_by_formulas", per_key, softmax, trace},
     // The row's maximum, the sink included; exp(score - it); exp(sink - it); the denominator.
     {"row_max", per_query, softmax, trace},
     {"exp_scores", per_key, softmax, trace},
     {"exp_sink", per_query, softmax, trace},
     {"softmax_denominator", per_query, softmax, trace},
+    // Before the formula of weights.
+    {"softmax_weights", per_key, softmax, trace},
     // One step of linear attention: the state before it, e^g, beta, what the decayed state holds
     // for the key, and what is written under the key.
     {"state_before", {batch, kv_heads, q_len, d_k, d_v}, linear, trace},

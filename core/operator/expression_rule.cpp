@@ -54,9 +54,10 @@ bool add_band(Mask& mask, const Affine& x, const ExpressionSizes& sizes, ArrayId
     std::vector<std::int64_t> moved = sizes.offset.values();
     for (std::int64_t& offset : moved) offset += x.key > 0 ? -x.constant : x.constant;
     const std::int64_t left = x.key > 0 ? 0 : -1, right = x.key > 0 ? -1 : 0;
-    mask.add(BandRule(left, right, moved.size() == 1 ? PositionOffset(moved[0])
-                                                     : PositionOffset(std::move(moved))),
-             allowed);
+    mask.add(
+        BandRule(left, right,
+                 moved.size() == 1 ? PositionOffset(moved[0]) : PositionOffset(std::move(moved))),
+        allowed);
     return true;
 }
 

@@ -98,11 +98,10 @@ void take_step(const StepUse& use, Tensor4<T>& scores, const AttentionCall<T>& c
         const std::size_t b = row / rows / heads, h = row / rows % heads,
                           q = call.first_query + row % rows;
         const auto position = as_signed(q) + call.offset.of(b);
-        std::get<ApplyStep<T>>(use.step.apply)(
-            std::span(scores.data() + row * keys, keys),
-            {call, call.scale, call.biases.data(), heads, d_k, b, h, q, position, &call.sizes,
-             call.first_key},
-            use.index);
+        std::get<ApplyStep<T>>(use.step.apply)(std::span(scores.data() + row * keys, keys),
+                                               {call, call.scale, call.biases.data(), heads, d_k, b,
+                                                h, q, position, &call.sizes, call.first_key},
+                                               use.index);
     });
 }
 
@@ -274,6 +273,7 @@ Tensor4<T> attend_from_scores(const AttentionCall<T>& call, Tensor4<T> scores, R
         weights = renormalize(masked_weights, softmax(allowed, mask, {}).weights, recorder);
         record_statistics(call, allowed, mask, weights, recorder);
     }
+    recorder.record("softmax_weights", weights);
     if (call.prob_mod) modify_weights(weights, mask, call);
     recorder.record("weights_before_dropout", weights);
     if (call.dropout.p != 0 || recorder.records("dropout_mask")) {

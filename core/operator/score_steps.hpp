@@ -67,7 +67,7 @@ struct ScoreStep {
 
 /// The keys of `score_steps()`, for tables with a row for each.
 inline constexpr std::string_view score_step_keys[] = {"scale", "softcap", "alibi", "score_mod",
-                                                      "mask"};
+                                                       "mask"};
 
 std::span<const ScoreStep> score_steps();
 

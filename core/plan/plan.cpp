@@ -12,14 +12,19 @@ namespace {
 
 /// The two alignments differ if the lengths do; then a causal mask must name one.
 void resolve_alignment(Settings& s, const Plan& plan, bool is_switched_off) {
-    const bool aligned = *s.causal || !s.window.empty() || uses_position(s);
+    const Variables of_positions = bit_of(Variable::q) | bit_of(Variable::qpos);
+    const bool in_formula =
+        ((s.mask_mod.uses() | s.score_mod.uses() | s.prob_mod.uses()) & of_positions) != 0;
+    const bool aligned = *s.causal || !s.window.empty() || uses_position(s) || in_formula ||
+                         s.chunk != 0 || s.dilation != 0;
     if (is_switched_off && !aligned) {
         s.may_follow = s.may_follow || s.causal_align;
         s.causal_align.reset();
     }
     if (s.causal_align && !aligned)
-        refuse("causal_align", s.mode == Mode::self ? "requires --window or --alibi"
-                                                    : "requires --causal, --window or --alibi");
+        refuse("causal_align", s.mode == Mode::self
+                                   ? "requires --window, --alibi or a formula of q"
+                                   : "requires --causal, --window, --alibi or a formula of q");
     const bool differ = plan.past_len + plan.q_len != plan.kv_len;
     if (*s.causal && !s.causal_align && differ)
         refuse("causal", plan.q_len, " queries and ", plan.kv_len, " keys, ", plan.past_len,
@@ -59,7 +64,7 @@ void check_range(const Settings& s) {
     for (double rate : s.beta) check("beta", rate);
 }
 
-void resolve_formulas(Settings& s, const Plan& plan) {
+void read_formulas(Settings& s) {
     bool any = false;
     for (const auto& [key, formula, given] :
          {std::tuple("mask_mod", &s.mask_mod, std::optional<Variable>()),
@@ -67,10 +72,17 @@ void resolve_formulas(Settings& s, const Plan& plan) {
           {"prob_mod", &s.prob_mod, Variable::p}}) {
         if (formula->text.empty()) continue;
         *formula = parse_expression(key, formula->text, given, s.let);
-        check_indices(key, *formula, plan.expression_sizes());
         any = true;
     }
     if (!any && !s.let.empty()) refuse("let", "requires --mask-mod, --score-mod or --prob-mod");
+}
+
+void check_formulas(Plan& plan, const Settings& s) {
+    plan.mask_formulas = make_mask_formulas(s, plan);
+    for (const auto& [key, formula] : plan.mask_formulas)
+        check_indices(key, formula, plan.expression_sizes());
+    if (s.score_mod) check_indices("score_mod", s.score_mod, plan.expression_sizes());
+    if (s.prob_mod) check_indices("prob_mod", s.prob_mod, plan.expression_sizes());
 }
 
 void resolve_scores(Settings& s, const Plan& plan) {
@@ -304,13 +316,14 @@ Plan make_plan(Settings settings, const OperandShapes& operands, const PlanOptio
         s.rows.clear();
         choose_rows(plan, s);
     }
+    read_formulas(s);
     resolve_alignment(s, plan, is_switched_off);
     plan.offset = s.causal_align == CausalAlign::bottom_right
                       ? PositionOffset::bottom_right(plan.q_len, plan.kv_len, s.kv_lengths)
                       : PositionOffset(as_signed(plan.past_len));
     check_masks(s, operands);
     resolve_scores(s, plan);
-    resolve_formulas(s, plan);
+    check_formulas(plan, s);
     if (s.dropout_skip && !s.dropout_seed) refuse("dropout_skip", "requires --dropout-seed");
     if (s.dropout_seed) follow(s, s.dropout_skip, 0);
     resolve_rule(s, operands);
@@ -320,6 +333,11 @@ Plan make_plan(Settings settings, const OperandShapes& operands, const PlanOptio
     check_draws(plan);
     plan.emit = resolve_emit(emit, plan, s.rope.has_value());
     if (!options.emit) check_top(plan, s);
+    plan.emit.for_each([&](ArrayId array) {
+        if (s.prob_mod && array.row().is_statistic())
+            refuse("emit", array.row().name,
+                   " is of the softmax's weights, which --prob-mod changes; expected one of them");
+    });
     if (!options.emit) s.emit = std::move(emit);
     plan.d_out =
         static_cast<std::size_t>(*s.out_proj ? *s.d_out : plan.size_of<std::uint64_t>(Axis::d_out));

@@ -15,6 +15,12 @@ struct Shapes {
     std::size_t batch, heads, kv_heads, q_len, kv_len, d_in, d_k, d_v, d_out;
 };
 
+/// A mask as a formula, and the setting that it comes from.
+struct MaskFormula {
+    std::string_view key;
+    Expression formula;
+};
+
 struct Plan {
     Settings config;         ///< with every default filled in
     OperandShapes operands;  ///< what the plan was made from, with `config`
@@ -38,6 +44,7 @@ struct Plan {
     bool packed = false;    ///< given heads are concatenated in the columns, (.., len, heads * d)
 
     RopeSettings rope;
+    std::vector<MaskFormula> mask_formulas;
 
     unsigned met = needs::nothing;  ///< the conditions that hold, bits of needs::Need
     ArraySet emit;
@@ -51,6 +58,10 @@ struct Plan {
     ExpressionSizes expression_sizes() const {
         return {batch, heads, q_len, kv_len, offset, config.dtype == NumberType::float32};
     }
+
+    /// Whether the causal mask and the window are rules of their own, not parts of formulas.
+    bool has_causal_rule() const { return *config.causal && config.prefix_len.empty(); }
+    bool has_window_rule() const { return !config.window.empty() && config.keep_first == 0; }
 
     /// Whether the context is computed. Linear attention's states come with it.
     bool needs_context() const {
@@ -110,6 +121,9 @@ struct Plan {
     template <class Number>
     Number numbers(ArrayId array) const;
 };
+
+/// All masks that are formulas, of settings whose defaults are filled in.
+std::vector<MaskFormula> make_mask_formulas(const Settings& settings, const Plan& plan);
 
 /// Inputs of a plan besides its settings.
 struct PlanOptions {
