@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <map>
 #include <utility>
 
 #include "cli/page/fill_template.hpp"
@@ -55,6 +56,7 @@ public:
 
     TemplateCase take() {
         add_conditions();
+        add_formulas();
         add_sizes();
         add_numbers();
         for (const char* name : {"W_query", "b_query", "W_key", "b_key", "W_value", "b_value",
@@ -101,25 +103,25 @@ private:
 
     bool merges_heads() const { return p.with_heads() && !plan.shown.separate_heads; }
     bool uses_window() const {
-        return !plan.config.window.empty() &&
-               (plan.config.window[0] >= 0 || plan.config.window[1] >= 0);
+        return plan.has_window_rule() && (plan.config.window[0] >= 0 || plan.config.window[1] >= 0);
     }
     bool uses_positions() const {
-        return *plan.config.causal || uses_window() || uses_position(plan.config);
+        return plan.has_causal_rule() || uses_window() || uses_position(plan.config);
     }
 
     /// Whether no rule but causality excludes keys, and a query's index is its position.
     bool is_only_causal() const {
         const std::vector<std::int64_t>& offsets = plan.offset.values();
-        return *plan.config.causal && !uses_window() && plan.config.kv_lengths.empty() &&
-               p.boolean_masks.empty() &&
+        return plan.has_causal_rule() && !uses_window() && plan.config.kv_lengths.empty() &&
+               plan.mask_formulas.empty() && p.boolean_masks.empty() &&
                std::ranges::all_of(offsets, [](auto x) { return x == 0; });
     }
 
     void add_conditions() {
         // -Infinity of an additive mask excludes keys without a rule.
-        const bool has_rules = *plan.config.causal || uses_window() ||
-                               !plan.config.kv_lengths.empty() || !p.boolean_masks.empty();
+        const bool has_rules = plan.has_causal_rule() || uses_window() ||
+                               !plan.mask_formulas.empty() || !plan.config.kv_lengths.empty() ||
+                               !p.boolean_masks.empty();
         add({{"torch", language_.name == "torch"},
              {"float32", plan.config.dtype == NumberType::float32},
              {"data_file", p.has_data_file},
@@ -144,7 +146,7 @@ private:
              {"alibi", plan.config.alibi},
              {"positions", uses_positions()},
              {"has_rules", has_rules},
-             {"causal", *plan.config.causal},
+             {"causal", plan.has_causal_rule()},
              {"only_causal", is_only_causal()},
              {"window", uses_window()},
              {"keeps_true", plan.keeps_true()},
@@ -152,6 +154,43 @@ private:
              {"renormalize", p.renormalizes()},
              {"drop", p.has("dropout_kept")},
              {"merge_heads", merges_heads()}});
+    }
+
+    void add_formulas() {
+        const bool in_torch = language_.name == "torch";
+        const auto text = [&](const Expression& formula) {
+            return formula ? python_formula(formula, plan, in_torch) : "";
+        };
+        std::map<std::string, const Array<double>*> arrays;
+        const auto take_arrays = [&](const Expression& formula) {
+            for (std::size_t i = 0; i < formula.arrays.size(); ++i)
+                arrays[formula.array_names[i]] = formula.arrays[i].get();
+        };
+        std::string mask;
+        for (const MaskFormula& one : plan.mask_formulas) {
+            mask += (mask.empty() ? "" : " & ") + text(one.formula);
+            take_arrays(one.formula);
+        }
+        take_arrays(plan.config.score_mod);
+        take_arrays(plan.config.prob_mod);
+        std::string lets;
+        for (const auto& [name, array] : arrays) {
+            const double* next = array->data();
+            const bool is_real = !std::all_of(array->begin(), array->end(),
+                                              [](double x) { return std::trunc(x) == x; });
+            lets += (lets.empty() ? "of_" : "\nof_") + name + " = " +
+                    (in_torch ? "torch.tensor(" : "np.array(");
+            add_rows(lets, array->shape(), 0, next, NumberType::float64, language_);
+            if (is_real)
+                lets +=
+                    concat(", dtype=", in_torch ? "torch." : "np.", row_of(plan.config.dtype).name);
+            lets += ')';
+        }
+        add({{"mask_formula", mask},
+             {"score_mod", text(plan.config.score_mod)},
+             {"prob_mod", text(plan.config.prob_mod)},
+             {"formulas", !mask.empty() || plan.config.score_mod || plan.config.prob_mod},
+             {"lets", lets}});
     }
 
     void add_sizes() {

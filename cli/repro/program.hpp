@@ -111,6 +111,11 @@ inline constexpr std::array<LanguageRow, 4> language_rows{
       ProgramAxes::all_of_heads},
      {"c", ".c", &attention_c, "{", "}", "INFINITY", ".bin", write_raw_data, ProgramAxes::all}}};
 
+/// A formula in Python, of `score` or `weight`; of a mask, an array of booleans. p and j are the
+/// positions of queries and keys, `head` and `entry` the numbers of heads and batch entries, and
+/// of_NAME an array of the formula.
+std::string python_formula(const Expression& expression, const Plan& plan, bool in_torch);
+
 /// The whole program.
 std::string program_text(const LanguageRow& language, const Repro& program);
 

@@ -38,7 +38,7 @@ void check_name(const LanguageRow& language, const Request& request) {
 }
 
 /// Refuses what selects a part of the answer, and what a program cannot choose.
-void check_settings(const Request& request) {
+void check_settings(const Request& request, const LanguageRow& language) {
     const Settings& s = request.settings;
     refuse(request, {{"token", s.token || !request.token_label.empty(),
                       "a program computes every query; expected no token"},
@@ -46,10 +46,17 @@ void check_settings(const Request& request) {
                      {"rows", !s.rows.empty(), "a program computes every query; expected no rows"},
                      {"precision", is_from_flag(request, "precision"),
                       "a program has every digit; expected no precision"}});
-    for (const char* key : {"mask_mod", "score_mod", "prob_mod", "prefix_len", "keep_first",
-                            "chunk", "dilation", "segment_ids"})
-        if (request.has(key))
-            throw setting_error(request, key, "programs have no formulas; expected none");
+    // ONNX's operators take masks as arrays, which NumPy computes.
+    const bool is_python = language.name == "numpy" || language.name == "torch";
+    for (const char* key : {"score_mod", "prob_mod", "mask_mod", "prefix_len", "keep_first",
+                            "chunk", "dilation", "segment_ids"}) {
+        const bool is_mask =
+            key != std::string_view("score_mod") && key != std::string_view("prob_mod");
+        if (request.has(key) && !is_python && !(is_mask && language.name == "onnx"))
+            throw setting_error(request, key,
+                                concat("programs in ", language.name,
+                                       " have no such formula; expected --to numpy or torch"));
+    }
     require_recording_kernel(request);
 }
 
@@ -122,7 +129,7 @@ std::vector<std::string> write_repro(const LanguageRow& language, const Request&
     const Runtime runtime{workers, models};
     Question question = read_question(std::move(asked), runtime);
     if (is_saved) clear_selection(question.request);
-    check_settings(question.request);
+    check_settings(question.request, language);
     // They shape what is written, and a program has all arrays of each head.
     question.request.settings.average_heads = false;
     const PlannedQuestion planned =

@@ -25,10 +25,10 @@ public:
 
     Expression parse() {
         if (text_.size() > longest_expression)
-            throw SettingError(ErrorKind::input, std::string(key_), text_.size(),
+            throw SettingError(ErrorKind::usage, std::string(key_), text_.size(),
                                " characters; expected at most ", longest_expression);
         const std::uint32_t root = conditional();  // the last node
-        if (!at_end()) fail("an operator or the end");
+        if (!at_end()) fail("an operator or the end", hint_for_operator());
         given_ ? as_real(root) : as_truth(root);
         tree_.text = text_;
         return std::move(tree_);
@@ -46,8 +46,19 @@ private:
                 while (end < text_.size() && (static_cast<unsigned char>(text_[end]) >> 6) == 2);
             found = concat('"', text_.substr(at_, end - at_), '"');
         }
-        throw SettingError(ErrorKind::input, std::string(key_), "column ", at_ + 1, ": ", found,
+        throw SettingError(ErrorKind::usage, std::string(key_), "column ", at_ + 1, ": ", found,
                            "; expected ", expected, hint);
+    }
+
+    /// Of other languages.
+    std::string_view hint_for_operator() const {
+        constexpr std::pair<std::string_view, std::string_view> others[] = {
+            {"=", "; did you mean ==?"},   {"&", "; did you mean &&?"},
+            {"and", "; did you mean &&?"}, {"|", "; did you mean ||?"},
+            {"or", "; did you mean ||?"},  {"if", "; did you mean CONDITION ? A : B?"}};
+        for (const auto& [other, hint] : others)
+            if (text_.substr(at_).starts_with(other)) return hint;
+        return {};
     }
 
     void skip_blanks() {
@@ -70,7 +81,7 @@ private:
 
     std::uint32_t add(ExpressionNode node) {
         if (tree_.nodes.size() == most_nodes)
-            throw SettingError(ErrorKind::input, std::string(key_), "more than ", most_nodes,
+            throw SettingError(ErrorKind::usage, std::string(key_), "more than ", most_nodes,
                                " operations; expected fewer");
         const auto include = [&](std::uint32_t of) { node.uses |= tree_.nodes[of].uses; };
         for (std::size_t i = 0; i < row_of(node.operation).operands; ++i) include(node.operand[i]);
@@ -256,7 +267,7 @@ private:
             }
         } while (take(","));
         if (node.index.size() != numbers->dimension())
-            fail(concat(numbers->dimension(), " indices of ", name, ", which has as many axes"));
+            fail(concat("an index for each axis of ", name, ", which has ", numbers->dimension()));
         expect("]");
         const auto known = std::ranges::find(tree_.array_names, name);
         node.array = static_cast<std::uint32_t>(known - tree_.array_names.begin());

@@ -161,7 +161,9 @@ private:
             case Operation::abs:
                 if (x.low <= 0 && x.high >= 0) return {0, std::max(-x.low, x.high)};
                 break;
-            case Operation::pow: return anything;
+            case Operation::pow:
+                if (x.low <= 0) return anything;
+                break;
             default: break;
         }
         NumberRange range{infinity, -infinity};

@@ -80,7 +80,9 @@ inline double remainder_of(double x, double y) {
 inline double floor_quotient(double x, double y) {
     if (y == 0) return x / y;
     const double rest = __builtin_fmod(x, y);
-    return __builtin_floor((x - rest) / y - (rest != 0 && (rest < 0) != (y < 0) ? 1 : 0) + 0.5);
+    const double whole = (x - rest) / y - (rest != 0 && (rest < 0) != (y < 0) ? 1 : 0);
+    const double below = __builtin_floor(whole);
+    return whole - below > 0.5 ? below + 1 : below;
 }
 
 /// Calls f with the operation as a function of two vectors. Integers are so small that their

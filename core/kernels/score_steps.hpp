@@ -101,15 +101,21 @@ inline void apply_to_column(const Step<T>& step, const Tile<T>& t, const Strip& 
         case StepKind::softcap:
             return column.each([&](std::size_t, V x) { return capped(x, number); });
         case StepKind::alibi: return add_distance<V>(t, s, number, column);
-        case StepKind::formula:
+        case StepKind::formula: {
+            T position[V::lanes], head[V::lanes];
+            for (std::size_t l = 0; l < V::lanes; ++l) {
+                position[l] = formula_value(step, t, column.lane + l, 0, Variable::q);
+                head[l] = formula_value(step, t, column.lane + l, 0, Variable::h);
+            }
             return apply_formula<V>(
                 *step.formula, s.keys, column.scores, column.stride,
                 [&](Variable variable, std::size_t k) {
-                    T lanes[V::lanes];
-                    for (std::size_t l = 0; l < V::lanes; ++l)
-                        lanes[l] = formula_value(step, t, column.lane + l, s.first_key + k, variable);
-                    return V::load(lanes);
+                    if (variable == Variable::q || variable == Variable::qpos)
+                        return V::load(position);
+                    if (variable == Variable::h) return V::load(head);
+                    return V::set(formula_value(step, t, column.lane, s.first_key + k, variable));
                 });
+        }
         case StepKind::bias: return add_bias<V>(step, s, column);
     }
 }
@@ -151,6 +157,8 @@ inline void apply_to_row(const Step<T>& step, const Tile<T>& t, const Strip& s, 
             return apply_formula<V>(
                 *step.formula, (s.keys + W - 1) / W, scores, W,
                 [&](Variable variable, std::size_t i) {
+                    if (variable != Variable::k && variable != Variable::kpos)
+                        return V::set(formula_value(step, t, row, 0, variable));
                     T keys[W];
                     for (std::size_t k = 0; k < W; ++k)
                         keys[k] = formula_value(step, t, row, s.first_key + i * W + k, variable);

@@ -33,7 +33,7 @@
 @if heads_axis: @let of_heads .reshape(-1, 1, 1)
 @# Whether scaled_dot_product_attention computes the same. Some backends take the root of the scale.
 @let operator
-@if torch scale_is_positive !linear !softcap !sinks !renormalize !drop !masked_rows: @let operator yes
+@if torch !score_mod !prob_mod scale_is_positive !linear !softcap !sinks !renormalize !drop !masked_rows: @let operator yes
 
 @def normed to x norm
 @if torch
@@ -208,6 +208,11 @@ values = @join@([past_value, values], -2)
 @slopes
 @step scores alibi_scores = @scores@ + slopes * (j - p)@as_real@
 @end
+@if score_mod
+@formula_names
+score = @scores@
+@step scores score_mod_scores = @score_mod@
+@end
 @if additive_masks
 @for mask in @additive_masks@
 @append scores + $mask
@@ -233,6 +238,12 @@ total = @total@
 @result@ = @weights@ / @total@
 @else
 @result@ = @weights@
+@end
+@if prob_mod
+@formula_names
+weight = @result@
+@result@ = @prob_mod@
+@if has_rules: @result@ = @np@.where(allowed, @result@, 0)
 @end
 @if drop: attention_weights = weights_before_dropout * dropout_kept * @kept_weight@
 @heads@ = attention_weights @ values

@@ -66,6 +66,15 @@ frequencies = (1 - kept) * frequencies / @rope_factor@ + kept * frequencies
 @keys
 @end
 
+@# What formulas name besides positions.
+@def formula_names
+@positions
+@once head = @np@.arange(@H@)@of_heads@
+@if batch_axis: @once entry = @np@.arange(@B@)@of_batch@
+@if !batch_axis: @once entry = @np@.arange(1)
+@if lets: @once @lets@
+@end
+
 @def slopes
 @positions
 @if alibi_slopes
@@ -87,6 +96,10 @@ slopes = @array@(@slopes@, dtype=@real@)@of_heads@
 @if !keeps_true: @append allowed & ~$mask
 @end
 @if causal: @append allowed & (j <= p)
+@if mask_formula
+@formula_names
+@append allowed & @mask_formula@
+@end
 @if keys_before: @append allowed & (p - @keys_before@ <= j)
 @if keys_after: @append allowed & (j <= p + @keys_after@)
 @if kv_lengths: @keys
