@@ -204,11 +204,11 @@ void check_finite_rows(const Request& request, const Plan& plan, const Operands&
         }
     };
     const bool has_context = row_of(plan.config.mode).context;
-    for (const auto& [key, array] :
-         {std::pair("inputs", &operands["inputs"]), {"context", &operands["context"]}}) {
-        if (array == &operands["inputs"] && draws_inputs(request)) continue;  // no elements yet
-        const bool are_keys = !has_context || array == &operands["context"];
-        array->visit([&](const auto& values) { check(key, values, are_keys); });
+    for (const bool of_context : {false, true}) {
+        if (!of_context && draws_inputs(request)) continue;  // no elements yet
+        const char* const key = of_context ? "context" : "inputs";
+        const RealArray& array = of_context ? operands["context"] : operands["inputs"];
+        array.visit([&](const auto& values) { check(key, values, of_context || !has_context); });
     }
 }
 

@@ -200,10 +200,6 @@ std::string take(StoredType& field, const json& value, const Limits&) {
     return io::parse_stored_type(value.is_string() ? value.get<std::string>() : "", field);
 }
 
-std::string take(Expression& field, const json& value, const Limits& limits) {
-    return take(field.text, value, limits);
-}
-
 std::string take(io::ColorScale& field, const json& value, const Limits&) {
     const auto scale =
         io::color_scale_of(value.is_string() ? value.get<std::string>() : value.dump());

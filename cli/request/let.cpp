@@ -1,4 +1,5 @@
-// Arrays that formulas name: --let NAME=FILE|LIST, and the object of a request's key `let`.
+// Formulas and the arrays that they name: --let NAME=FILE|LIST, and the object of a request's key
+// `let`.
 #include <algorithm>
 
 #include "cli/request/field.hpp"
@@ -9,7 +10,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::size_t most_axes = 4;
+constexpr std::size_t max_axes = 4;
 
 /// Appends the numbers of nested lists, which all have the lengths of `shape` from `axis` on.
 bool append_numbers(std::vector<double>& numbers, const json& value,
@@ -31,7 +32,7 @@ std::shared_ptr<const Array<double>> array_of(const json& value) {
     for (const json* list = &value; list->is_array() && !list->empty(); list = &list->front())
         shape.push_back(list->size());
     std::vector<double> numbers;
-    if (shape.empty() || shape.size() > most_axes || !append_numbers(numbers, value, shape, 0))
+    if (shape.empty() || shape.size() > max_axes || !append_numbers(numbers, value, shape, 0))
         return nullptr;
     Array<double> array = Array<double>::from_shape(shape);
     std::ranges::copy(numbers, array.begin());
@@ -57,6 +58,10 @@ json list_in(const std::string& text) {
 }
 
 }  // namespace
+
+std::string take(Expression& field, const json& value, const Limits& limits) {
+    return take(field.text, value, limits);
+}
 
 std::string take_array(std::shared_ptr<const Array<double>>& field, const json& value) {
     auto array = array_of(value.is_string() ? list_in(value.get<std::string>()) : value);
@@ -97,7 +102,7 @@ std::string take_let(Request& request, const json& value, const Limits&) {
             files[name] = given.get<std::string>();
         else
             return io::quoted_name(name) + ": not an array; expected lists of numbers, of up to " +
-                   std::to_string(most_axes) + " axes, or the name of a file";
+                   std::to_string(max_axes) + " axes, or the name of a file";
     }
     request.settings.let = std::move(arrays);
     std::erase_if(request.operand_files, [](const auto& file) { return is_of_let(file.first); });

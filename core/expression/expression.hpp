@@ -91,7 +91,7 @@ struct Expression {
 };
 
 /// Limits that no formula of a person reaches.
-inline constexpr std::size_t longest_expression = 4096, most_nodes = 512, deepest_expression = 64;
+inline constexpr std::size_t longest_expression = 4096, max_nodes = 512, deepest_expression = 64;
 
 /// Reads a formula, of which `given` is the variable that it starts from, score or p; without one a
 /// mask is read. Errors: SettingError of `key` with the column, what was found and what was

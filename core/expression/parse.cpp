@@ -80,8 +80,8 @@ private:
     }
 
     std::uint32_t add(ExpressionNode node) {
-        if (tree_.nodes.size() == most_nodes)
-            throw SettingError(ErrorKind::usage, std::string(key_), "more than ", most_nodes,
+        if (tree_.nodes.size() == max_nodes)
+            throw SettingError(ErrorKind::usage, std::string(key_), "more than ", max_nodes,
                                " operations; expected fewer");
         const auto include = [&](std::uint32_t of) { node.uses |= tree_.nodes[of].uses; };
         for (std::size_t i = 0; i < row_of(node.operation).operands; ++i) include(node.operand[i]);

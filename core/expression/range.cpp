@@ -9,7 +9,7 @@ constexpr double infinity = std::numeric_limits<double>::infinity();
 constexpr NumberRange anything{-infinity, infinity, true};
 
 /// The largest part of an array that is searched for its bounds.
-constexpr std::size_t most_elements = 1024;
+constexpr std::size_t max_elements = 1024;
 
 class Bounder {
 public:
@@ -95,7 +95,7 @@ private:
             box.emplace_back(first, end);
             count *= end - first;
         }
-        if (count > most_elements) return expression_.array_bounds[node.array];
+        if (count > max_elements) return expression_.array_bounds[node.array];
         NumberRange range{infinity, -infinity};
         for (std::size_t i = 0; i < count; ++i) {
             std::size_t at = 0, rest = i;

@@ -8,7 +8,7 @@
 
 namespace attn {
 
-/// What the variables of a formula stand for.
+/// The values of a formula's variables of sizes.
 struct ExpressionSizes {
     std::size_t batch, heads, q_len, kv_len;
     PositionOffset offset;    ///< from a query's index to its position among the keys

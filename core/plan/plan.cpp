@@ -64,27 +64,6 @@ void check_range(const Settings& s) {
     for (double rate : s.beta) check("beta", rate);
 }
 
-void read_formulas(Settings& s) {
-    bool any = false;
-    for (const auto& [key, formula, given] :
-         {std::tuple("mask_mod", &s.mask_mod, std::optional<Variable>()),
-          {"score_mod", &s.score_mod, Variable::score},
-          {"prob_mod", &s.prob_mod, Variable::p}}) {
-        if (formula->text.empty()) continue;
-        *formula = parse_expression(key, formula->text, given, s.let);
-        any = true;
-    }
-    if (!any && !s.let.empty()) refuse("let", "requires --mask-mod, --score-mod or --prob-mod");
-}
-
-void check_formulas(Plan& plan, const Settings& s) {
-    plan.mask_formulas = make_mask_formulas(s, plan);
-    for (const auto& [key, formula] : plan.mask_formulas)
-        check_indices(key, formula, plan.expression_sizes());
-    if (s.score_mod) check_indices("score_mod", s.score_mod, plan.expression_sizes());
-    if (s.prob_mod) check_indices("prob_mod", s.prob_mod, plan.expression_sizes());
-}
-
 void resolve_scores(Settings& s, const Plan& plan) {
     check_range(s);
     follow(s, s.scale, s.init == Init::none ? 1.0 : 1.0 / std::sqrt(static_cast<double>(plan.d_k)));

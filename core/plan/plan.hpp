@@ -54,7 +54,7 @@ struct Plan {
 
     Shapes shapes() const { return {batch, heads, kv_heads, rows, kv_len, d_in, d_k, d_v, d_out}; }
 
-    /// What formulas' variables stand for.
+    /// The values of formulas' variables of sizes.
     ExpressionSizes expression_sizes() const {
         return {batch, heads, q_len, kv_len, offset, config.dtype == NumberType::float32};
     }
@@ -121,9 +121,6 @@ struct Plan {
     template <class Number>
     Number numbers(ArrayId array) const;
 };
-
-/// All masks that are formulas, of settings whose defaults are filled in.
-std::vector<MaskFormula> make_mask_formulas(const Settings& settings, const Plan& plan);
 
 /// Inputs of a plan besides its settings.
 struct PlanOptions {

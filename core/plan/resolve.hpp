@@ -43,4 +43,9 @@ void resolve_given_weights(Settings& settings, const WeightShapes& weights, std:
 /// Checks what the question draws. Errors: SettingError of kind usage.
 void check_draws(const Plan& plan);
 
+/// Reads the settings that are formulas.
+void read_formulas(Settings& s);
+/// Sets the plan's masks that are formulas, and checks the indices of all formulas.
+void check_formulas(Plan& plan, const Settings& s);
+
 }  // namespace attn

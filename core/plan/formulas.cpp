@@ -1,4 +1,4 @@
-// Masks with a flag of their own that are formulas: a row each.
+// Formulas: those of flags, and masks with a flag of their own that are formulas, a row each.
 #include "core/plan/plan.hpp"
 #include "core/plan/resolve.hpp"
 
@@ -88,8 +88,7 @@ constexpr NamedMask named_masks[] = {
      }},
 };
 
-}  // namespace
-
+/// All masks that are formulas, of settings whose defaults are filled in.
 std::vector<MaskFormula> make_mask_formulas(const Settings& s, const Plan& plan) {
     if (s.kv_segment_ids != nullptr && s.segment_ids == nullptr)
         refuse("kv_segment_ids", "requires --segment-ids");
@@ -102,6 +101,29 @@ std::vector<MaskFormula> make_mask_formulas(const Settings& s, const Plan& plan)
     }
     if (s.mask_mod) formulas.push_back({"mask_mod", s.mask_mod});
     return formulas;
+}
+
+}  // namespace
+
+void read_formulas(Settings& s) {
+    bool any = false;
+    for (const auto& [key, formula, given] :
+         {std::tuple("mask_mod", &s.mask_mod, std::optional<Variable>()),
+          {"score_mod", &s.score_mod, Variable::score},
+          {"prob_mod", &s.prob_mod, Variable::p}}) {
+        if (formula->text.empty()) continue;
+        *formula = parse_expression(key, formula->text, given, s.let);
+        any = true;
+    }
+    if (!any && !s.let.empty()) refuse("let", "requires --mask-mod, --score-mod or --prob-mod");
+}
+
+void check_formulas(Plan& plan, const Settings& s) {
+    plan.mask_formulas = make_mask_formulas(s, plan);
+    for (const auto& [key, formula] : plan.mask_formulas)
+        check_indices(key, formula, plan.expression_sizes());
+    if (s.score_mod) check_indices("score_mod", s.score_mod, plan.expression_sizes());
+    if (s.prob_mod) check_indices("prob_mod", s.prob_mod, plan.expression_sizes());
 }
 
 }  // namespace attn
