@@ -8,6 +8,7 @@
 #include "io/file/path.hpp"
 #include "io/read/input_formats.hpp"
 #include "io/read/result_view.hpp"
+#include "io/text/number_text.hpp"
 
 namespace attn::io {
 namespace {

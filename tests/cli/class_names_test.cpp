@@ -1,6 +1,7 @@
 // Layers under the names of other classes: those of the table, and any by --weight-names. The
 // numbers are those of the same weights under the notebooks' names.
 #include "tests/support/answers.hpp"
+#include "tests/support/drawn_model.hpp"
 
 namespace class_names_test {
 namespace {
