@@ -35,8 +35,8 @@ public:
     /// As a number.
     std::string value(std::uint32_t index) const {
         const ExpressionNode& node = expression_.nodes[index];
-        constexpr Variables of_sizes = bit_of(Variable::q_len) | bit_of(Variable::kv_len) |
-                                       bit_of(Variable::heads);
+        constexpr Variables of_sizes =
+            bit_of(Variable::q_len) | bit_of(Variable::kv_len) | bit_of(Variable::heads);
         if ((node.uses & ~of_sizes) == 0 && node.operation != Operation::element)
             return constant(index);
         const auto operand = [&](std::size_t i) { return value(node.operand[i]); };

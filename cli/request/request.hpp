@@ -216,7 +216,9 @@ io::Access access_to(const Request& request, std::string_view key);
 
 /// What the key of an array's file in `operand_files` begins with, if formulas name the array.
 inline constexpr std::string_view let_prefix = "let.";
-inline bool is_of_let(std::string_view key) { return key.starts_with(let_prefix); }
+inline bool is_of_let(std::string_view key) {
+    return key.starts_with(let_prefix);
+}
 
 /// The location of the setting `key` as errors show it.
 std::string text_of(const Request& request, const std::string& key, const Location& location);

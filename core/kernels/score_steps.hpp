@@ -154,16 +154,16 @@ inline void apply_to_row(const Step<T>& step, const Tile<T>& t, const Strip& s, 
             }
             return;
         case StepKind::formula:
-            return apply_formula<V>(
-                *step.formula, (s.keys + W - 1) / W, scores, W,
-                [&](Variable variable, std::size_t i) {
-                    if (variable != Variable::k && variable != Variable::kpos)
-                        return V::set(formula_value(step, t, row, 0, variable));
-                    T keys[W];
-                    for (std::size_t k = 0; k < W; ++k)
-                        keys[k] = formula_value(step, t, row, s.first_key + i * W + k, variable);
-                    return V::load(keys);
-                });
+            return apply_formula<V>(*step.formula, (s.keys + W - 1) / W, scores, W,
+                                    [&](Variable variable, std::size_t i) {
+                                        if (variable != Variable::k && variable != Variable::kpos)
+                                            return V::set(formula_value(step, t, row, 0, variable));
+                                        T keys[W];
+                                        for (std::size_t k = 0; k < W; ++k)
+                                            keys[k] = formula_value(
+                                                step, t, row, s.first_key + i * W + k, variable);
+                                        return V::load(keys);
+                                    });
         case StepKind::bias:
             return each([&](std::size_t k, V x) {
                 const T* from = step.row[row] + (s.first_key + k) * step.key_step;

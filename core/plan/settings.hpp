@@ -130,8 +130,8 @@ struct Settings : ScoreSettings, MaskSettings, LinearSettings {
     std::optional<CausalAlign> causal_align;
     std::optional<MaskTrue> mask_true;  ///< the meaning of `true` in boolean masks
     MaskMethod mask_method = MaskMethod::neg_inf;
-    Expression prob_mod;    ///< of the weights before dropout, which are not divided by their sum
-    ExpressionArrays let;   ///< arrays that formulas name
+    Expression prob_mod;   ///< of the weights before dropout, which are not divided by their sum
+    ExpressionArrays let;  ///< arrays that formulas name
 
     std::optional<double> scale;
     std::optional<Rope> rope;
