@@ -31,7 +31,7 @@ STEPS, TAKEN = 5, 4  # errors in a row, and offers of one that are taken
 # What an example of a value is, by the words that describe it.
 EXAMPLES = ((r"FILE\.(\w+)", r"new.\1"), (r"A:B|as in 0:4", "0:2"), (r"I/N", "1/2"), (r"N,\.\.\.|token ids", "1,2"),
             (r".*\bas (-?\d+,-?\d+)$", r"\1"), (r".*THEIRS=OURS.*", "a.weight=query,b.weight=key,c.weight=value"),
-            (r"TEXT", "hello"), (r"LIST", "0"), (r"FILE|a file|a path", "m.json"), (r"LEFT", "1"),
+            (r"NAME=ARRAY|doc=0,0,1,1", "doc=0,0,1,1"), (r"TEXT", "hello"), (r"LIST", "0"), (r"FILE|a file|a path", "m.json"), (r"LEFT", "1"),
             (r"probability", "0.5"), (r"number of bytes", "500MB"), (r"number", "0.5"), (r"integer|\bN\b|seed", "2"), (r"[SXBEC]\b", "0.5"))
 REFUSED = re.compile(r"unknown flag|not a flag|conflict|contradict|no effect|takes no|does not have|requires --|not found")
 WRONG_FLAG = re.compile(r"unknown flag|not a flag|one dash|conflicts|no effect|does not have|takes no value|requires (?!a)|"

@@ -83,7 +83,7 @@ std::string take_let(Request& request, const json& value, const Limits&) {
              io::split_text(value.get_ref<const std::string&>(), '\0')) {
             const std::size_t equals = word.find('=');
             if (equals == 0 || equals >= word.size() - 1)
-                return "not an array with its name; expected NAME=FILE or NAME=NUMBER,NUMBER,...";
+                return "not an array with its name; expected NAME=ARRAY, as doc=0,0,1,1";
             object[std::string(word.substr(0, equals))] = std::string(word.substr(equals + 1));
         }
     }

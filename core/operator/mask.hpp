@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "core/base/positions.hpp"
@@ -22,9 +23,9 @@ struct MaskSettings {
     Expression mask_mod;                    ///< true where a query attends to a key; empty: all
     /// With causal: keys that all queries attend to, one number for all batch entries or one each.
     std::vector<std::uint64_t> prefix_len;
-    std::uint64_t keep_first = 0;  ///< with a window: keys that all queries attend to
-    std::uint64_t chunk = 0;       ///< tokens of a block that attends to itself; 0: off
-    std::uint64_t dilation = 0;    ///< the distance of keys is a multiple of it; 0: off
+    std::optional<std::uint64_t> keep_first;  ///< with a window: keys that all queries attend to
+    std::optional<std::uint64_t> chunk;       ///< tokens of a block that attends to itself
+    std::optional<std::uint64_t> dilation;    ///< the distance of keys is a multiple of it
     /// (tokens) or (batch, tokens): tokens with the same number attend to each other; of the
     /// queries, and of the keys if they are others; or null.
     std::shared_ptr<const Array<double>> segment_ids, kv_segment_ids;

@@ -59,20 +59,20 @@ constexpr NamedMask named_masks[] = {
          return "k <= q || k < prefix[b]";
      }},
     // In place of the window (StreamingLLM, arXiv 2309.17453).
-    {"keep_first", [](const Settings& s) { return s.keep_first != 0; },
+    {"keep_first", [](const Settings& s) { return s.keep_first.has_value(); },
      [](const Settings& s, const Plan&, ExpressionArrays&) -> std::string {
          if (s.window.empty()) refuse("keep_first", "requires --window");
          const std::string left = s.window[0] < 0 ? "1" : concat("q - k <= ", s.window[0]),
                            right = s.window[1] < 0 ? "1" : concat("k - q <= ", s.window[1]);
-         return concat(left, " && ", right, " || k < ", s.keep_first);
+         return concat(left, " && ", right, " || k < ", *s.keep_first);
      }},
-    {"chunk", [](const Settings& s) { return s.chunk != 0; },
+    {"chunk", [](const Settings& s) { return s.chunk.has_value(); },
      [](const Settings& s, const Plan&, ExpressionArrays&) {
-         return concat("q // ", s.chunk, " == k // ", s.chunk);
+         return concat("q // ", *s.chunk, " == k // ", *s.chunk);
      }},
-    {"dilation", [](const Settings& s) { return s.dilation > 1; },
+    {"dilation", [](const Settings& s) { return s.dilation.has_value(); },
      [](const Settings& s, const Plan&, ExpressionArrays&) {
-         return concat("(q - k) % ", s.dilation, " == 0");
+         return concat("(q - k) % ", *s.dilation, " == 0");
      }},
     {"segment_ids", [](const Settings& s) { return s.segment_ids != nullptr; },
      [](const Settings& s, const Plan& plan, ExpressionArrays& arrays) -> std::string {

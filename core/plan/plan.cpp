@@ -15,8 +15,8 @@ void resolve_alignment(Settings& s, const Plan& plan, bool is_switched_off) {
     const Variables of_positions = bit_of(Variable::q) | bit_of(Variable::qpos);
     const bool in_formula =
         ((s.mask_mod.uses() | s.score_mod.uses() | s.prob_mod.uses()) & of_positions) != 0;
-    const bool aligned = *s.causal || !s.window.empty() || uses_position(s) || in_formula ||
-                         s.chunk != 0 || s.dilation != 0;
+    const bool aligned =
+        *s.causal || !s.window.empty() || uses_position(s) || in_formula || s.chunk || s.dilation;
     if (is_switched_off && !aligned) {
         s.may_follow = s.may_follow || s.causal_align;
         s.causal_align.reset();

@@ -61,7 +61,7 @@ struct Plan {
 
     /// Whether the causal mask and the window are rules of their own, not parts of formulas.
     bool has_causal_rule() const { return *config.causal && config.prefix_len.empty(); }
-    bool has_window_rule() const { return !config.window.empty() && config.keep_first == 0; }
+    bool has_window_rule() const { return !config.window.empty() && !config.keep_first; }
 
     /// Whether the context is computed. Linear attention's states come with it.
     bool needs_context() const {
