@@ -39,14 +39,14 @@ std::shared_ptr<const Array<double>> array_of(const json& value) {
     return std::make_shared<const Array<double>>(std::move(array));
 }
 
-void append_lists(std::string& json, const Array<double>& array, std::size_t axis,
+void append_lists(std::string& out, const Array<double>& array, std::size_t axis,
                   std::size_t& next) {
-    if (axis == array.dimension()) return io::append_json(json, array.data()[next++]);
+    if (axis == array.dimension()) return io::append_json(out, array.data()[next++]);
     for (std::size_t i = 0; i < array.shape(axis); ++i) {
-        json += i == 0 ? '[' : ',';
-        append_lists(json, array, axis + 1, next);
+        out += i == 0 ? '[' : ',';
+        append_lists(out, array, axis + 1, next);
     }
-    json += ']';
+    out += ']';
 }
 
 /// Numbers of a flag's list, or null.
@@ -70,9 +70,9 @@ std::string take_array(std::shared_ptr<const Array<double>>& field, const json& 
     return {};
 }
 
-void append_array(std::string& json, const std::shared_ptr<const Array<double>>& field) {
+void append_array(std::string& out, const std::shared_ptr<const Array<double>>& field) {
     std::size_t next = 0;
-    if (field != nullptr) append_lists(json, *field, 0, next);
+    if (field != nullptr) append_lists(out, *field, 0, next);
 }
 
 std::string take_let(Request& request, const json& value, const Limits&) {
@@ -111,26 +111,26 @@ std::string take_let(Request& request, const json& value, const Limits&) {
     return {};
 }
 
-void append_let(std::string& json, const Request& request) {
+void append_let(std::string& out, const Request& request) {
     const bool has_files = std::ranges::any_of(
         request.operand_files, [](const auto& file) { return is_of_let(file.first); });
     if (request.settings.let.empty() && !has_files) return;
-    json += '{';
+    out += '{';
     const auto append_name = [&](const std::string& name) {
-        if (json.back() != '{') json += ',';
-        io::append_json_string(json, name);
-        json += ':';
+        if (out.back() != '{') out += ',';
+        io::append_json_string(out, name);
+        out += ':';
     };
     for (const auto& [name, array] : request.settings.let) {
         append_name(name);
-        append_array(json, array);
+        append_array(out, array);
     }
     for (const auto& [key, file] : request.operand_files) {
         if (!is_of_let(key)) continue;
         append_name(key.substr(let_prefix.size()));
-        io::append_json_string(json, file);
+        io::append_json_string(out, file);
     }
-    json += '}';
+    out += '}';
 }
 
 }  // namespace attn::cli

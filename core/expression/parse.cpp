@@ -287,15 +287,18 @@ private:
     }
 
     /// Counts how deep the descent is: a hostile text does not overflow the stack.
-    struct Depth {
-        explicit Depth(Parser& parser) : parser(parser) {
-            if (++parser.depth_ > 2 * deepest_expression)
-                parser.fail(concat("at most ", deepest_expression, " levels"));
+    class Depth {
+    public:
+        explicit Depth(Parser& of) : parser_(of) {
+            if (++parser_.depth_ > 2 * deepest_expression)
+                parser_.fail(concat("at most ", deepest_expression, " levels"));
         }
-        ~Depth() { --parser.depth_; }
+        ~Depth() { --parser_.depth_; }
         Depth(const Depth&) = delete;
         Depth& operator=(const Depth&) = delete;
-        Parser& parser;
+
+    private:
+        Parser& parser_;
     };
 
     std::string_view key_, text_;
