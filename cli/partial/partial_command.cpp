@@ -31,6 +31,9 @@ void check_part(const Request& request) {
                                 name +
                                     " needs all keys at once; expected context_vectors, "
                                     "head_outputs or logsumexp, or the mode without partial");
+    if (!request.settings.prob_mod.text.empty())
+        throw setting_error(request, "prob_mod",
+                            "needs the weights of all keys at once; expected none");
     if (request.settings.mask_method != MaskMethod::neg_inf)
         throw setting_error(request, "mask_method",
                             "the weights are divided by a sum over all keys; expected neg-inf");
