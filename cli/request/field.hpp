@@ -124,12 +124,12 @@ std::string take_rows(Request& request, const nlohmann::json& value, const Limit
 
 /// Arrays of formulas, by name: an object of lists and files, or what flags give.
 std::string take_let(Request& request, const nlohmann::json& value, const Limits& limits);
-void append_let(std::string& json, const Request& request);
+void append_let(std::string& out, const Request& request);
 inline constexpr Field let_field{.kind = FieldKind::arrays, .set = take_let, .append = append_let};
 
 /// An array of up to four axes in a flag's list or in lists of a request.
 std::string take_array(std::shared_ptr<const Array<double>>& field, const nlohmann::json& value);
-void append_array(std::string& json, const std::shared_ptr<const Array<double>>& field);
+void append_array(std::string& out, const std::shared_ptr<const Array<double>>& field);
 template <auto member>
 inline constexpr Field array_field{
     .kind = FieldKind::operand,
