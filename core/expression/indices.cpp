@@ -61,21 +61,8 @@ private:
     }
 
     std::optional<double> variable(Variable name) const {
-        switch (name) {
-            case Variable::b: return static_cast<double>(row_.batch);
-            case Variable::h: return static_cast<double>(row_.head);
-            case Variable::q:
-            case Variable::qpos:
-                return static_cast<double>(as_signed(row_.query) + sizes_.offset.of(row_.batch));
-            case Variable::k:
-            case Variable::kpos: return static_cast<double>(k_);
-            case Variable::q_len: return static_cast<double>(sizes_.q_len);
-            case Variable::kv_len: return static_cast<double>(sizes_.kv_len);
-            case Variable::heads: return static_cast<double>(sizes_.heads);
-            case Variable::score:
-            case Variable::p: break;
-        }
-        return {};
+        if (name == Variable::score || name == Variable::p) return {};
+        return value_of(name, sizes_, row_.batch, row_.head, row_.query, k_);
     }
 
     std::optional<double> element(const ExpressionNode& node) {
@@ -116,21 +103,16 @@ private:
 
 /// Whether the bounds of every index are within its array, and so every index.
 bool has_safe_indices(const Expression& expression, const ExpressionSizes& sizes) {
-    for (std::size_t b = 0; b < (sizes.offset.values().size() == 1 ? 1 : sizes.batch); ++b) {
-        // Of b and h only one is in a block: for others an index of them is scanned.
-        const std::vector<NumberRange> ranges =
-            ranges_of(expression, sizes, {b, 0, 0, sizes.q_len, 0, sizes.kv_len});
+    return holds_everywhere(expression, sizes, [&](const std::vector<NumberRange>& ranges) {
         for (const ExpressionNode& node : expression.nodes)
             for (std::size_t axis = 0; axis < node.index.size(); ++axis) {
                 const std::size_t size = expression.arrays[node.array]->shape(axis);
                 const NumberRange& range = ranges[node.index[axis]];
-                const bool fixed = expression.nodes[node.index[axis]].uses &
-                                   (bit_of(Variable::b) | bit_of(Variable::h));
-                if (fixed || range.nan || range.low < 0 || range.high >= static_cast<double>(size))
+                if (range.nan || range.low < 0 || range.high >= static_cast<double>(size))
                     return false;
             }
-    }
-    return true;
+        return true;
+    });
 }
 
 }  // namespace

@@ -58,27 +58,15 @@ private:
     }
 
     NumberRange of_leaf(const ExpressionNode& node) const {
-        const auto from = [](std::size_t first, std::size_t count, std::int64_t offset) {
-            const auto low = static_cast<double>(as_signed(first) + offset);
-            return NumberRange{low, low + static_cast<double>(count) - 1};
-        };
         if (node.operation == Operation::number) return {node.number, node.number};
         if (node.operation == Operation::element) return of_element(node);
-        switch (node.variable) {
-            case Variable::b: return from(block_.batch, 1, 0);
-            case Variable::h: return from(block_.head, 1, 0);
-            case Variable::q:
-            case Variable::qpos:
-                return from(block_.first_query, block_.queries, sizes_.offset.of(block_.batch));
-            case Variable::k:
-            case Variable::kpos: return from(block_.first_key, block_.keys, 0);
-            case Variable::q_len: return from(sizes_.q_len, 1, 0);
-            case Variable::kv_len: return from(sizes_.kv_len, 1, 0);
-            case Variable::heads: return from(sizes_.heads, 1, 0);
-            case Variable::score:
-            case Variable::p: break;
-        }
-        return given_.value;
+        if (node.variable == Variable::score || node.variable == Variable::p) return given_.value;
+        // Variables grow with the query and the key.
+        const auto value = [&](std::size_t query, std::size_t key) {
+            return value_of(node.variable, sizes_, block_.batch, block_.head,
+                            block_.first_query + query, block_.first_key + key);
+        };
+        return {value(0, 0), value(block_.queries - 1, block_.keys - 1)};
     }
 
     /// The least and the largest element in the box of the indices, as far as the array has it.
@@ -198,6 +186,24 @@ private:
 };
 
 }  // namespace
+
+double value_of(Variable variable, const ExpressionSizes& sizes, std::size_t batch,
+                std::size_t head, std::size_t query, std::size_t key) {
+    switch (variable) {
+        case Variable::b: return static_cast<double>(batch);
+        case Variable::h: return static_cast<double>(head);
+        case Variable::q:
+        case Variable::qpos: return static_cast<double>(as_signed(query) + sizes.offset.of(batch));
+        case Variable::k:
+        case Variable::kpos: return static_cast<double>(key);
+        case Variable::q_len: return static_cast<double>(sizes.q_len);
+        case Variable::kv_len: return static_cast<double>(sizes.kv_len);
+        case Variable::heads: return static_cast<double>(sizes.heads);
+        case Variable::score:
+        case Variable::p: break;  // given
+    }
+    return 0;
+}
 
 std::vector<NumberRange> ranges_of(const Expression& expression, const ExpressionSizes& sizes,
                                    const Block& block, const UncertainValue& given) {

@@ -89,22 +89,15 @@ private:
     template <class Out>
     void set_variable(Variable variable, Out* out, std::size_t count, std::size_t first_key,
                       const T* given) {
-        const auto position = as_signed(row_.query) + sizes_.offset.of(row_.batch);
-        switch (variable) {
-            case Variable::score:
-            case Variable::p: std::copy_n(given, count, out); return;
-            case Variable::k:
-            case Variable::kpos:
-                for (std::size_t i = 0; i < count; ++i) out[i] = static_cast<Out>(first_key + i);
-                return;
-            case Variable::b: *out = static_cast<Out>(row_.batch); return;
-            case Variable::h: *out = static_cast<Out>(row_.head); return;
-            case Variable::q:
-            case Variable::qpos: *out = static_cast<Out>(position); return;
-            case Variable::q_len: *out = static_cast<Out>(sizes_.q_len); return;
-            case Variable::kv_len: *out = static_cast<Out>(sizes_.kv_len); return;
-            case Variable::heads: *out = static_cast<Out>(sizes_.heads); return;
+        if (bit_of(variable) & (bit_of(Variable::score) | bit_of(Variable::p))) {
+            std::copy_n(given, count, out);
+            return;
         }
+        const double first =
+            value_of(variable, sizes_, row_.batch, row_.head, row_.query, first_key);
+        // Of these variables only the keys' vary along a run.
+        for (std::size_t i = 0; i < count; ++i)
+            out[i] = static_cast<Out>(first + static_cast<double>(i));
     }
 
     /// An index outside the array is one whose element no value depends on, see check_indices.

@@ -11,18 +11,15 @@ bool suits_kernels(const Expression& expression, const ExpressionSizes& sizes) {
     const auto is_exact = [&](double x) { return x >= -exact && x <= exact; };
     for (const auto& array : expression.arrays)
         if (static_cast<double>(array->size()) > exact) return false;
-    for (std::size_t b = 0; b < sizes.batch; ++b)
-        for (std::size_t h = 0; h < sizes.heads; ++h) {
-            const std::vector<NumberRange> ranges =
-                ranges_of(expression, sizes, {b, h, 0, sizes.q_len, 0, sizes.kv_len});
-            for (std::size_t i = 0; i < ranges.size(); ++i) {
-                const ExpressionNode& node = expression.nodes[i];
-                const bool is_safe = node.is_real || (!ranges[i].nan && is_exact(ranges[i].low) &&
-                                                      is_exact(ranges[i].high));
-                if (!is_safe) return false;
-            }
+    return holds_everywhere(expression, sizes, [&](const std::vector<NumberRange>& ranges) {
+        for (std::size_t i = 0; i < ranges.size(); ++i) {
+            const bool is_safe =
+                expression.nodes[i].is_real ||
+                (!ranges[i].nan && is_exact(ranges[i].low) && is_exact(ranges[i].high));
+            if (!is_safe) return false;
         }
-    return true;
+        return true;
+    });
 }
 
 template <class T>

@@ -106,8 +106,8 @@ void Bytes::read_to_end(Check check, std::uint64_t most) {
         // In a gzip file, a byte takes less than 32 and a part of the head.
         const bool is_gzip = Inflater::starts_as_gzip({memory_.data(), size});
         const auto limit = is_gzip ? std::min(largest_pipe, 32 * most + smallest) : most;
-        const std::size_t room = std::min<std::uint64_t>(capacity, limit + 1) - size;
-        const ssize_t got = ::read(fd_, memory_.data() + size, std::min(room, largest_read));
+        const std::size_t space = std::min<std::uint64_t>(capacity, limit + 1) - size;
+        const ssize_t got = ::read(fd_, memory_.data() + size, std::min(space, largest_read));
         if (got < 0 && errno == EINTR) continue;
         if (got < 0 && is_later(errno) && !access_.regular_only) {
             wait_for(fd_, POLLIN);
@@ -153,8 +153,8 @@ void Bytes::decompress(Check check, std::uint64_t most) {
             throw Error(ErrorKind::input, name_,
                         "is a gzip file of more than 1 GiB; expected less, or the file inside");
         if (size == capacity) capacity = grow(text, size, smallest);
-        const std::size_t room = std::min<std::uint64_t>(capacity, most + 1) - size;
-        count = decompress_to(text.data() + size, room, gunzip, at);
+        const std::size_t space = std::min<std::uint64_t>(capacity, most + 1) - size;
+        count = decompress_to(text.data() + size, space, gunzip, at);
         if (check != nullptr && count != 0) check(name_, {text.data(), size + count}, size);
     }
     if (const std::string fault = gunzip.fault(); size <= most && !fault.empty()) {
