@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Writes data/golden/onnx_attention.{json,npz} and onnx_linear.{json,npz}: the Attention and LinearAttention
-cases of ONNX's own conformance suite.
+"""Writes data/golden/onnx_{attention,linear,flexattention}.{json,npz}: the Attention, LinearAttention and
+FlexAttention cases of ONNX's own conformance suite.
 
-    pip install onnx==1.23.2 && python3 tests/make_onnx_golden.py [attention] [linear]
+    pip install onnx==1.23.2 && python3 tests/make_onnx_golden.py [attention] [linear] [flexattention]
 
 One record a case: its name, the request that asks attn the same, and which of attn's arrays must equal
 which expected one. Arrays are in the npz as NAME.query and so on; half precision is widened to float32,
@@ -22,12 +22,17 @@ OPERANDS = {"Q": "query", "K": "key", "V": "value", "attn_mask": "mask",
             "past_key": "past_key", "past_value": "past_value"}
 # qk_matmul_output_mode: before the mask; after the soft cap; after the mask; after the softmax.
 MATMUL_OUTPUT = ["capped_scores", "capped_scores", "biased_scores", "attention_weights"]
-RTOL = {"float32": 1e-5, "float16": 2e-3, "bfloat16": 2e-2}
+RTOL = {"float32": 1e-5, "float64": 1e-14, "float16": 2e-3, "bfloat16": 2e-2}
+# FlexAttention's graphs by their case: the same as attn's formulas.
+FORMULAS = {"score_mod": {"score_mod": "score + 0.5"}, "prob_mod": {"prob_mod": "p * 0.5"},
+            "causal_mask": {"mask_mod": "q >= k"}, "soft_cap": {"score_mod": "tanh(score / 20) * 20"},
+            "relative_positional": {"score_mod": "score + (q - k)"}}
 
 
 def widened(array):
     array = np.asarray(array)
-    return array if array.dtype in (np.bool_, np.float32) else array.astype(np.float32)
+    kept = (np.bool_, np.float32, np.float64)
+    return array if array.dtype in kept else array.astype(np.float32)
 
 
 def record_of(case, arrays):
@@ -94,6 +99,27 @@ def linear_record_of(case, arrays):
     return {"request": request, "expected": expected, "rtol": RTOL[np.asarray(inputs[0]).dtype.name]}
 
 
+def flex_record_of(case, arrays):
+    node = case.model.graph.node[0]
+    attributes = {a.name: onnx.helper.get_attribute_value(a) for a in node.attribute}
+    inputs, outputs = case.data_sets[0]
+    name = case.name.removeprefix("test_").removeprefix("flexattention_")
+    request = {"id": name, "mode": "sdpa"} | FORMULAS.get(name, {})
+    if attributes.keys() & {"score_mod", "prob_mod"} and name not in FORMULAS:
+        raise ValueError(f"{case.name}: a graph without a formula")
+    if attributes.get("scale"):
+        request["scale"] = attributes["scale"]
+    for key, array in zip(["query", "key", "value"], inputs):
+        arrays[f"{name}.{key}"] = widened(array)
+        request[key] = f"{name}.{key}"
+    if inputs[0].dtype == np.float64:
+        request["dtype"] = "float64"
+    arrays[f"{name}.expected.context_vectors"] = widened(outputs[0])
+    request["emit"] = ["context_vectors"]
+    return {"request": request, "expected": {"context_vectors": f"{name}.expected.context_vectors"},
+            "rtol": RTOL[inputs[0].dtype.name]}
+
+
 def write(file, op_type, record):
     cases = [c for c in collect_testcases(None)
              if [n.op_type for n in c.model.graph.node] == [op_type]]
@@ -109,11 +135,13 @@ def write(file, op_type, record):
 
 def main():
     warnings.filterwarnings("ignore")
-    wanted = sys.argv[1:] or ["attention", "linear"]
+    wanted = sys.argv[1:] or ["attention", "linear", "flexattention"]
     if "attention" in wanted:
         write("onnx_attention", "Attention", record_of)
     if "linear" in wanted:
         write("onnx_linear", "LinearAttention", linear_record_of)
+    if "flexattention" in wanted:
+        write("onnx_flexattention", "FlexAttention", flex_record_of)
 
 
 if __name__ == "__main__":
