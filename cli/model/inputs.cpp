@@ -134,6 +134,31 @@ std::vector<std::uint64_t> read_decoder_ids(const Args& args, const io::OpenMode
     return {};
 }
 
+/// The sequence of each token, of --segment-ids.
+std::vector<double> read_packed(const Request& request, const io::OpenModel& model,
+                                std::size_t tokens) {
+    const char* const key = "segment_ids";
+    if (model.decoder() != nullptr || !model.row().inputs.empty())
+        throw setting_error(request, key,
+                            "only models of one stack over tokens have packed sequences; "
+                            "expected no such flag");
+    Array<double> ids;
+    if (const auto file = request.operand_files.find(key); file != request.operand_files.end()) {
+        const io::InputFile opened =
+            io::open_input_file(file->second, nullptr, access_to(request, key));
+        io::ArrayRules rules{NumberType::float64};
+        rules.lowest_rank = rules.highest_rank = 1;
+        ids = io::read_reals(opened, rules, nullptr, request.csv).take<double>();
+    } else {
+        ids = *request.settings.segment_ids;
+    }
+    if (ids.dimension() != 1 || ids.size() != tokens)
+        throw setting_error(request, key,
+                            concat("ids of shape ", shape_text(ids.shape()), "; expected (", tokens,
+                                   "), one per token"));
+    return {ids.begin(), ids.end()};
+}
+
 /// The type of a model of the request's family without a config; empty: it needs one.
 std::string_view layout_of(const Request& request) {
     const std::string_view name = request.family != nullptr ? request.family->name : "";
@@ -204,6 +229,7 @@ Labels read_input(const ModelAsked& asked, ModelFiles& files, ModelQuestion& que
         input.segments = types;
     const auto positions = list_of_tokens(args, "position_ids", tokens);
     input.positions.assign(positions.begin(), positions.end());
+    if (request.has("segment_ids")) input.packed = read_packed(request, files.model(), tokens);
     for (const std::uint64_t valid : list_of_tokens(args, "attention_mask", tokens)) {
         if (valid > 1) args.fail("attention_mask");
         input.valid.push_back(valid == 1);

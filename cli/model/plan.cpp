@@ -69,10 +69,12 @@ void check_head(const ModelSpec& model, const Request& request) {
 }
 
 /// Lists with an entry for each token do not say what generated ones have.
-void check_generated(const Args& args, const ModelQuestion& question) {
+void check_generated(const Args& args, const Request& request, const ModelQuestion& question) {
     if (question.generate == 0) return;
+    const char* const problem = "conflicts with --generate; expected one of them";
     for (const char* key : {"attention_mask", "position_ids", "token_type_ids", "text_pair"})
-        if (args.has(key)) fail_at(args, key, "conflicts with --generate; expected one of them");
+        if (args.has(key)) fail_at(args, key, problem);
+    if (request.has("segment_ids")) throw setting_error(request, "segment_ids", problem);
 }
 
 /// The layers that are asked for may not have an array.
@@ -152,7 +154,7 @@ void ModelPlan::check_question(const Args& args) const {
         throw Error(ErrorKind::usage, location_of(request_, "generate"),
                     std::string("requires --token-ids or --text") +
                         (args.has("hidden_states") ? " in place of --hidden-states" : ""));
-    check_generated(args, question_);
+    check_generated(args, request_, question_);
     if (!question_.input.segments.empty() && spec_.embedding.segments == nullptr &&
         args.has("token_type_ids"))
         fail_at(args, "token_type_ids", "the model has no segments; expected no such flag");

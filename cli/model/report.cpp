@@ -35,6 +35,8 @@ std::string config_json(const Request& request, const std::string& path, const i
                 std::vector<std::uint64_t>(input.positions.begin(), input.positions.end()));
     append_list(text, "attention_mask",
                 std::vector<std::uint64_t>(input.valid.begin(), input.valid.end()));
+    if (request.settings.segment_ids == nullptr)  // of a file
+        append_list(text, "segment_ids", input.packed);
     append_list(text, "decoder_ids", question.decoder_ids);
     if (question.generate != 0) io::append_member(text, "generate", question.generate);
     // Some models and layers do not have all arrays, which an error reports if they are listed.

@@ -224,6 +224,7 @@ private:
             run.positions = positions;
             run.token_ids = input.ids;
             run.valid_keys = valid;
+            run.packed = input.packed;
             run.cache = cache_.empty() ? nullptr : &cache_[layer];
             run.shared = &shared;
             run.encoder = input.encoder;
@@ -332,6 +333,29 @@ void check_lists(const ModelSpec& model, const ModelInput& input, std::size_t la
             "no effect: the computed layers do not use position ids; expected no such flag");
 }
 
+/// Layers that join tokens in another way than by attention would mix the sequences.
+void check_packed(const ModelSpec& model, const ModelInput& input, std::size_t layers) {
+    for (std::size_t layer = input.first_layer; layer < layers && !input.packed.empty(); ++layer) {
+        const TransformerBlock block = model.block(layer);
+        const auto* const part = std::get_if<AttentionPart>(&block.mixer);
+        if (!std::holds_alternative<std::monostate>(block.whole) || part == nullptr ||
+            part->key_bias || block.convolution)
+            throw SettingError(ErrorKind::usage, "segment_ids", "layer ", layer,
+                               " joins tokens in another way than by attention; expected a model "
+                               "of attention layers, or no such flag");
+    }
+}
+
+/// Each packed sequence counts from 0, or from the first position of a table that padding begins.
+std::vector<double> restarted_positions(const ModelSpec& model, const ModelInput& input) {
+    const bool has_padding = model.embedding.padding_id.has_value() && !input.hidden_states;
+    const auto first = static_cast<double>(has_padding ? model.embedding.first_position : 0);
+    std::vector<double> positions;
+    std::map<double, double> counts;
+    for (const double sequence : input.packed) positions.push_back(first + counts[sequence]++);
+    return positions;
+}
+
 template <class Part>
 void prepend(std::vector<Part>& list, std::vector<Part>& first) {
     list.insert(list.begin(), std::make_move_iterator(first.begin()),
@@ -342,7 +366,10 @@ void prepend(std::vector<Part>& list, std::vector<Part>& first) {
 
 ModelResult run_model(const Compute& compute, const ModelSpec& model, ModelInput input,
                       const ModelRequest& request, NumberType dtype) {
-    check_lists(model, input, request.generate != 0 ? model.layers : request.run_layers);
+    const std::size_t layers = request.generate != 0 ? model.layers : request.run_layers;
+    check_lists(model, input, layers);
+    check_packed(model, input, layers);
+    if (input.positions.empty()) input.positions = restarted_positions(model, input);
     return ModelRun(compute, model, request, dtype).run(std::move(input));
 }
 

@@ -68,6 +68,7 @@ struct ModelInput {
     std::vector<std::uint64_t> segments;  ///< empty: all 0
     std::vector<double> positions;        ///< empty: 0, 1, ...
     std::vector<bool> valid;              ///< the attention mask; empty: all valid
+    std::vector<double> packed;           ///< the sequence of each token; empty: one for all
     SharedArray hidden_states;            ///< replaces ids: (tokens, width)
     std::size_t first_layer = 0;          ///< the layer that `hidden_states` enter
     const States* encoder = nullptr;      ///< the encoder's last hidden state

@@ -55,6 +55,8 @@ struct BlockRun {
     std::vector<std::uint64_t> token_ids = {};  ///< empty if the input has no token ids
     /// (past + tokens): whether a key may be attended to; empty: all.
     std::vector<bool> valid_keys = {};
+    /// (tokens): the sequence of each, whose tokens alone it attends to; empty: one for all.
+    std::vector<double> packed = {};
     LayerCache* cache = nullptr;                             ///< null: no later tokens
     std::map<std::size_t, KeysAndValues>* shared = nullptr;  ///< by layer
     const States* encoder = nullptr;  ///< the encoder's states, for cross-attention
@@ -67,6 +69,11 @@ struct BlockRun {
 
     /// Records a copy of x if it is wanted; with two axes, of its rows and columns.
     void record(std::string_view name, const States& x, std::vector<std::string_view> axes);
+    /// Whether the lists of tokens allow the query to attend to the key.
+    bool allows(std::size_t query, std::size_t key) const {
+        return (valid_keys.empty() || valid_keys[key]) &&
+               (packed.empty() || packed[query] == packed[key]);
+    }
     /// x with zeros in the rows of tokens that the attention mask excludes.
     States valid_rows(States x) const;
     /// The keys and values of an earlier layer. Errors: SettingError if it did not run.

@@ -179,7 +179,8 @@ Array<double> allowed_keys(const BlockRun& run, const AttentionPart& part,
     const std::vector<bool>& own = heads.is_cross ? run.valid_encoder_keys : run.valid_keys;
     const std::vector<bool>& encoder = run.valid_encoder_keys;
     const bool has_invalid = std::ranges::find(own, false) != own.end();
-    if (before == 0 ? !part.chunk && !has_invalid
+    const bool has_packed = !heads.is_cross && !run.packed.empty();
+    if (before == 0 ? !part.chunk && !has_invalid && !has_packed
                     : !part.window_left && own.empty() && encoder.empty())
         return {};
     Array<double> mask = Array<double>::from_shape({q_len, kv_len});
@@ -191,6 +192,7 @@ Array<double> allowed_keys(const BlockRun& run, const AttentionPart& part,
         if (!own.empty() && !own[key]) return false;
         if (before != 0)
             return !part.window_left || query <= key + static_cast<std::size_t>(*part.window_left);
+        if (has_packed && run.packed[query] != run.packed[key]) return false;
         return !part.chunk || key < first || query < first ||
                (query - first) / *part.chunk == (key - first) / *part.chunk;
     };
@@ -227,7 +229,7 @@ Array<double> chosen_keys(BlockRun& run, const IndexerPart& part, const States& 
                     std::max(0.0, dot_of(q_rows + (h * tokens + t) * d, k_rows + k * d, d) * scale);
         }
         for (std::size_t k = 0; k < keys && k <= run.past + t; ++k)
-            if (run.valid_keys.empty() || run.valid_keys[k]) seen[k] = sums[k];
+            if (run.allows(run.past + t, k)) seen[k] = sums[k];
         for (const std::size_t k : indices_of_largest(seen, part.chosen)) chosen(t, k) = 1;
     };
     for_each_row(compute, tokens, keys * d * part.heads, choose, query, key);

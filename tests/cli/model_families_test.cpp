@@ -146,6 +146,43 @@ TEST_CASE("models: positions and masks change the result, or are errors") {
     CHECK_GE(refused, 3);
 }
 
+TEST_CASE("models: packed sequences are those of separate runs, or are refused") {
+    std::size_t packed = 0;
+    for (const json& c : model_cases()) {
+        if (is_refused(c) || c.contains("inputs") || !c["token_ids"].is_array()) continue;
+        CAPTURE(c["name"].get<std::string>());
+        write_model(c, "model");
+        const json& ids = c["token_ids"];
+        const auto rows_of = [](const json& list, std::size_t first, std::size_t count) {
+            const auto begin = list.begin() + static_cast<std::ptrdiff_t>(first);
+            return json(std::vector<json>(begin, begin + static_cast<std::ptrdiff_t>(count)));
+        };
+        const std::size_t tokens = ids.size(), first = tokens / 2;
+        const Words words{"model", "model", "--dtype", "float64", "--emit", "last_hidden_state"};
+        std::string segments = "7";
+        for (std::size_t t = 1; t < tokens; ++t) segments += t < first ? ",7" : ",0";
+        const Outcome run =
+            run_attn(words + Words{"--token-ids", ids_of(c), "--segment-ids", segments});
+        if (run.code != 0) {
+            CHECK_EQ(run.code, 2);
+            CHECK_MESSAGE(contains(run.err, "--segment-ids"), run.err);
+            continue;
+        }
+        const json rows = json::parse(run.out)["last_hidden_state"];
+        for (const auto& [from, count] :
+             {std::pair<std::size_t, std::size_t>(0, first), {first, tokens - first}}) {
+            const json part = rows_of(ids, from, count);
+            const json separate =
+                result_of(words + Words{"--token-ids", list_of(part)})["last_hidden_state"];
+            // Chunks are of all tokens, as in the library.
+            const bool has_chunks = c["name"] == "llama4" && from != 0;
+            CHECK_EQ(difference_of(rows_of(rows, from, count), separate) <= 1e-8, !has_chunks);
+        }
+        ++packed;
+    }
+    CHECK_GE(packed, 100);
+}
+
 TEST_CASE("models: hidden states of a layer go on from there, as do the layers before --layer") {
     for (const char* model : {"gpt2", "mistral"}) {
         const std::string path = data_path(std::string("models/") + model);
