@@ -124,6 +124,7 @@ Words step_words(const HeadView& h, const StepUse& use) {
     return {{"scale_is_one", !e.request.has("scale") && !has_init},
             {"scale_is_root", *plan.config.scale == root},
             {"has_init", has_init},
+            {"is_signed", plan.config.alibi_distance == AlibiDistance::from_query},
             {"is_geometric", !slopes_given && is_geometric},
             {"has_formula", !slopes_given},
             {"has_two_formulas", !slopes_given && !is_geometric},

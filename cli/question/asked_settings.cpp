@@ -241,8 +241,10 @@ OperandShapes shapes_of_layout(const json& layout, Mode mode, const std::string&
 void leave_out_slopes(Request& request) {
     Settings& settings = request.settings;
     if (settings.alibi) return;
-    settings.may_follow = settings.may_follow || request.has("alibi_slopes");
+    settings.may_follow =
+        settings.may_follow || request.has("alibi_slopes") || request.has("alibi_distance");
     settings.slope_formula.reset();
+    settings.alibi_distance.reset();
     settings.alibi_slopes.clear();
     request.operand_files.erase("alibi_slopes");
 }

@@ -78,6 +78,14 @@ std::string note_of_causal(const Request& request, const Plan& plan) {
            "mask";
 }
 
+/// Earlier versions favoured keys after the query.
+std::string note_of_alibi(const Request& request, const Plan& plan) {
+    if (!plan.config.alibi || *plan.config.causal || request.has("alibi_distance")) return {};
+    return location_of(request, "alibi") +
+           ": is slope times -|key - query|, for keys after the query too; --alibi-distance "
+           "absolute confirms it, signed favours later keys by key - query";
+}
+
 /// (batch, tokens, width), or (tokens, batch, width) as nn.MultiheadAttention without batch_first.
 std::string note_of_tokens_axis(const Request& request, const Plan& plan) {
     if (draws_inputs(request) || !plan.projects || !is_mha(request, plan) || !plan.shown.batched ||
@@ -169,7 +177,8 @@ std::vector<std::string> notes_of_shapes(const Request& request, const Plan& pla
     std::vector<std::string> notes;
     for (std::string note : {note_of_packed_heads(request, plan), note_of_heads_axis(request, plan),
                              note_of_tokens_axis(request, plan), note_of_causal(request, plan),
-                             note_of_qkv_layout(request, plan), note_of_mask(request, plan)})
+                             note_of_qkv_layout(request, plan), note_of_mask(request, plan),
+                             note_of_alibi(request, plan)})
         if (!note.empty()) notes.push_back(std::move(note));
     return notes;
 }

@@ -144,6 +144,7 @@ private:
               *plan.config.scale == 1.0 / std::sqrt(static_cast<double>(plan.d_k))},
              {"scale_is_positive", *plan.config.scale > 0},
              {"alibi", plan.config.alibi},
+             {"alibi_signed", plan.config.alibi_distance == AlibiDistance::from_query},
              {"positions", uses_positions()},
              {"has_rules", has_rules},
              {"causal", plan.has_causal_rule()},

@@ -8,7 +8,7 @@ namespace attn {
 enum class StepKind {
     scale,    ///< score * number / divisor
     softcap,  ///< number * tanh(score / number)
-    alibi,    ///< score + number * (key - position)
+    alibi,    ///< score - number * |key - position|, or + number * (key - position)
     formula,  ///< a small program of a formula, see Formula in core/kernels/kernel.hpp
     bias      ///< score + row[key * key_step]; -Infinity masks
 };

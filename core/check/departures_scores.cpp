@@ -117,21 +117,30 @@ void alibi_slopes(Alternatives& to) {
         to.set("times the scale, before the cap", &Conventions::order,
                Order{ScoreStage::alibi, ScoreStage::scale, ScoreStage::softcap, ScoreStage::bias,
                      ScoreStage::block});
-    add("-|key - query|", &AlibiConvention::distance, AlibiDistance::absolute);
+    const AlibiDistance other = to.problem.asked.alibi.distance == AlibiDistance::absolute
+                                    ? AlibiDistance::from_query
+                                    : AlibiDistance::absolute;
+    add(other == AlibiDistance::absolute ? "-|key - query|" : "key - query",
+        &AlibiConvention::distance, other);
     add("by the key's index alone", &AlibiConvention::distance, AlibiDistance::from_start);
 }
 
 std::string slopes_flag(const Problem& problem, const Conventions& found) {
     if (!found.alibi.is_on) return "--no-alibi";
-    if (found.alibi.is_scaled || found.alibi.distance != AlibiDistance::from_query ||
+    if (found.alibi.is_scaled || found.alibi.distance == AlibiDistance::from_start ||
         found.order != problem.asked.order)
         return "";
+    std::string flag = "--alibi";
     switch (found.alibi.slopes) {
-        case AlibiSlopes::asked: return "--alibi";
-        case AlibiSlopes::published: return "--alibi --alibi-slopes published";
-        case AlibiSlopes::from_one: return "--alibi --alibi-slopes geometric";
+        case AlibiSlopes::asked: break;
+        case AlibiSlopes::published: flag += " --alibi-slopes published"; break;
+        case AlibiSlopes::from_one: flag += " --alibi-slopes geometric"; break;
         default: return "";
     }
+    if (const AlibiDistance distance = found.alibi.distance;
+        distance != problem.asked.alibi.distance)
+        flag += concat(" --alibi-distance ", name_of(alibi_distance_names, distance));
+    return flag;
 }
 
 void sinks(Alternatives& to) {

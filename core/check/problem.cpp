@@ -95,6 +95,7 @@ Conventions conventions_of(const Problem& problem) {
     asked.score_mod = bool(plan.config.score_mod);
     asked.prob_mod = bool(plan.config.prob_mod);
     asked.alibi.is_on = plan.config.alibi;
+    asked.alibi.distance = plan.config.alibi_distance.value_or(AlibiDistance::absolute);
     asked.band.causal = plan.has_causal_rule() && !plan.config.rule;
     asked.band.offset = plan.offset.values();
     if (plan.has_window_rule()) {

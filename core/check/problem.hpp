@@ -67,13 +67,6 @@ enum class AlibiSlopes {
     slow,       ///< 2^(-4 (h + 1) / heads)
 };
 
-/// What the slopes are multiplied by, with the key's index k and the query's position p.
-enum class AlibiDistance {
-    from_query,  ///< k - p
-    absolute,    ///< -|k - p|
-    from_start,  ///< k
-};
-
 /// How a mask that is an operand enters; true is 1.
 enum class MaskUse {
     blocks,      ///< excludes keys
@@ -108,7 +101,7 @@ struct AlibiConvention {
     bool is_on = false;
     double sign = 1;
     AlibiSlopes slopes = AlibiSlopes::asked;
-    AlibiDistance distance = AlibiDistance::from_query;
+    AlibiDistance distance = AlibiDistance::absolute;
     bool is_scaled = false;  ///< the slopes are multiplied by the scale
 
     auto operator<=>(const AlibiConvention&) const = default;

@@ -164,6 +164,7 @@ void FusedCall<T>::fill_tile(const TileRows& rows, std::size_t i, FusedWorker<T>
         steps[step].divisor = static_cast<T>(divisor_);
         steps[step].formula = &formula_.formula();
         steps[step].batch = static_cast<T>(rows.batch);
+        steps[step].is_signed = call_.alibi_distance == AlibiDistance::from_query;
     }
     for (std::size_t l = 0; l < kernels::max_lanes; ++l) fill_lane(rows, l, tile, steps);
 

@@ -77,6 +77,7 @@ struct Step {
     /// Of a formula, whose heads are `number`.
     const Formula<T>* formula;
     T batch;
+    bool is_signed;  ///< of alibi: key - position, not its negative size
 };
 
 /// Queries against the keys of one batch entry and key head. Rows of lanes past `lanes` repeat the

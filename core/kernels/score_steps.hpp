@@ -57,15 +57,22 @@ struct Column {
     }
 };
 
+/// What the slope of alibi is multiplied by.
+template <class T>
+inline T alibi_factor(const Step<T>& step, std::ptrdiff_t distance) {
+    return static_cast<T>(step.is_signed || distance < 0 ? distance : -distance);
+}
+
 template <class V, class T = typename V::Scalar>
-inline void add_distance(const Tile<T>& t, const Strip& s, V slope, const Column<V>& column) {
+inline void add_distance(const Step<T>& step, const Tile<T>& t, const Strip& s, V slope,
+                         const Column<V>& column) {
     T distance[V::lanes];
     for (std::size_t l = 0; l < V::lanes; ++l)
         distance[l] =
             static_cast<T>(static_cast<std::ptrdiff_t>(s.first_key) - t.position[column.lane + l]);
     column.each([&](std::size_t k, V score) {
         const V from = V::add(V::load(distance), V::set(static_cast<T>(k)));
-        return V::fma(slope, from, score);
+        return V::fma(slope, step.is_signed ? from : V::sub(V::set(0), V::abs(from)), score);
     });
 }
 
@@ -100,7 +107,7 @@ inline void apply_to_column(const Step<T>& step, const Tile<T>& t, const Strip& 
             return column.each([&](std::size_t, V x) { return scaled(x, number, divisor); });
         case StepKind::softcap:
             return column.each([&](std::size_t, V x) { return capped(x, number); });
-        case StepKind::alibi: return add_distance<V>(t, s, number, column);
+        case StepKind::alibi: return add_distance<V>(step, t, s, number, column);
         case StepKind::formula: {
             T position[V::lanes], head[V::lanes];
             for (std::size_t l = 0; l < V::lanes; ++l) {
@@ -150,7 +157,7 @@ inline void apply_to_row(const Step<T>& step, const Tile<T>& t, const Strip& s, 
         case StepKind::alibi:
             for (std::size_t k = 0; k < s.keys; ++k) {
                 const auto key = static_cast<std::ptrdiff_t>(s.first_key + k);
-                scores[k] += number * static_cast<T>(key - t.position[row]);
+                scores[k] += number * alibi_factor(step, key - t.position[row]);
             }
             return;
         case StepKind::formula:
@@ -201,8 +208,8 @@ inline T apply_plainly(const Step<T>& step, const Tile<T>& t, std::size_t lane, 
             if (number == 0) return score;
             return number * static_cast<T>(__builtin_tanh(static_cast<double>(score / number)));
         case StepKind::alibi:
-            return score +
-                   number * static_cast<T>(static_cast<std::ptrdiff_t>(key) - t.position[lane]);
+            return score + number * alibi_factor(step, static_cast<std::ptrdiff_t>(key) -
+                                                           t.position[lane]);
         case StepKind::formula: {
             using One = OneLane<T>;
             apply_formula<One>(*step.formula, 1, &score, 1, [&](Variable variable, std::size_t) {

@@ -39,12 +39,15 @@ double slope_of(const ScoreRow& row) {
     return alibi_slope(row.asked, row.heads, row.head);
 }
 
-/// x + slope (k - p). Press et al. 2022, arXiv 2108.12409.
+/// x - slope |k - p|, or x + slope (k - p). Press et al. 2022, arXiv 2108.12409.
 template <class T>
 void apply_alibi(std::span<T> scores, const ScoreRow& row, std::size_t) {
     const T slope = static_cast<T>(slope_of(row));
-    for (std::size_t key = 0; key < scores.size(); ++key)
-        scores[key] += slope * static_cast<T>(as_signed(key) - row.position);
+    const bool is_signed = row.asked.alibi_distance == AlibiDistance::from_query;
+    for (std::size_t key = 0; key < scores.size(); ++key) {
+        const std::int64_t distance = as_signed(key) - row.position;
+        scores[key] += slope * static_cast<T>(is_signed ? distance : -std::abs(distance));
+    }
 }
 
 /// A formula of the score.

@@ -21,10 +21,20 @@ enum class SlopeFormula {
 inline constexpr Names<SlopeFormula, 2> slope_formula_names{
     {{SlopeFormula::published, "published"}, {SlopeFormula::geometric, "geometric"}}};
 
+/// What the slopes are multiplied by, with the key's index k and the query's position p.
+enum class AlibiDistance {
+    absolute,    ///< -|k - p|, as encoders and FlashAttention have it
+    from_query,  ///< k - p, which favours keys after the query
+    from_start,  ///< k
+};
+inline constexpr Names<AlibiDistance, 2> alibi_distance_names{
+    {{AlibiDistance::absolute, "absolute"}, {AlibiDistance::from_query, "signed"}}};
+
 /// The settings of the steps, except the scale.
 struct ScoreSettings {
     double softcap = 0;  ///< c of c tanh(x / c); 0 is off
     bool alibi = false;
+    std::optional<AlibiDistance> alibi_distance;  ///< empty: absolute
     std::optional<SlopeFormula> slope_formula;  ///< empty: published, or given slopes
     std::vector<double> alibi_slopes;           ///< one for each head; empty: by the formula
     Expression score_mod;                       ///< of the score; empty: none

@@ -70,9 +70,11 @@ void resolve_scores(Settings& s, const Plan& plan) {
     if (s.window.size() == 1) s.window.push_back(-1);
     const std::size_t slopes = s.alibi_slopes.size();
     if (!s.alibi && (slopes != 0 || s.slope_formula)) refuse("alibi_slopes", "requires --alibi");
+    if (!s.alibi && s.alibi_distance) refuse("alibi_distance", "requires --alibi");
     if (slopes != 0 && slopes != plan.heads)
         refuse("alibi_slopes", slopes, " slopes; expected ", plan.heads, ", one per head");
     if (s.alibi && slopes == 0) follow(s, s.slope_formula, SlopeFormula::published);
+    if (s.alibi) follow(s, s.alibi_distance, AlibiDistance::absolute);
     if (s.sink.size() > 1 && s.sink.size() != plan.heads)
         refuse("sink", "logits for ", s.sink.size(), " heads; expected ",
                plan.heads == 1 ? "" : "1 or ", plan.heads);

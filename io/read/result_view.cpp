@@ -125,6 +125,12 @@ ResultHead::ResultHead(const InputFile& file)
       asked(shared_member(file, "asked")), shapes(shared_member(file, "shapes")),
       layout(shared_member(file, "layout")), layers(shared_member(file, "layers")),
       corpus(shared_member(file, "corpus")) {
+    // Before this key, keys after the query were favoured.
+    if (member(*config, "alibi") == true && !config->contains("alibi_distance")) {
+        json completed = *config;
+        completed["alibi_distance"] = "signed";
+        config = std::make_shared<const json>(std::move(completed));
+    }
     const json name = head_member(file, "mode"), number = head_member(file, "id");
     layer_numbers = file.arrays
                         ? layer_numbers_of(head_member(file, layer_numbers_key), file.location)

@@ -303,8 +303,10 @@ int main(void)
 @let slope pow@f@(2, (real)-8 * (h + 1) / H)
 @if other_heads: @let slope h < @first_heads@ ? pow@f@(2, (real)-8 * (h + 1) / @first_heads@) : pow@f@(2, (real)-8 * (2 * (h - @first_heads@) + 1) / @other_heads@)
 @end
+@let distance (j < p ? j - p : p - j)
+@if alibi_signed: @let distance (j - p)
                 const real slope = @slope@;
-                for (int j = 0; j < K; ++j) scores[j] += slope * (j - p);
+                for (int j = 0; j < K; ++j) scores[j] += slope * @distance@;
 @end
 @for mask in @additive_masks@
                 for (int j = 0; j < K; ++j) scores[j] += $mask@element.$mask@;

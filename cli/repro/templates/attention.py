@@ -206,7 +206,7 @@ values = @join@([past_value, values], -2)
 @if softcap: @step scores capped_scores = @softcap@ * @np@.tanh(@scores@ / @softcap@)
 @if alibi
 @slopes
-@step scores alibi_scores = @scores@ + slopes * (j - p)@as_real@
+@step scores alibi_scores = @scores@ + slopes * @distance@@as_real@
 @end
 @if score_mod
 @formula_names

@@ -255,7 +255,7 @@ shape = np.broadcast_shapes(attn_mask.shape, (@Q@, @K@))
 @if !operator !linear
 @if alibi
 @slopes
-alibi = slopes * (j - p)@as_real@
+alibi = slopes * @distance@@as_real@
 @let feeds @feeds@ alibi
 @end
 @if has_rules

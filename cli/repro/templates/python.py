@@ -77,6 +77,8 @@ frequencies = (1 - kept) * frequencies / @rope_factor@ + kept * frequencies
 
 @def slopes
 @positions
+@let distance -abs(j - p)
+@if alibi_signed: @let distance (j - p)
 @if alibi_slopes
 @let slopes [@alibi_slopes@]
 @else
@@ -116,7 +118,7 @@ kv_lengths = @array@([@kv_lengths@])@of_batch@
 @let bias
 @if alibi
 @slopes
-@let bias slopes * (j - p)@as_real@
+@let bias slopes * @distance@@as_real@
 @end
 @for mask in @additive_masks@
 @append bias + $mask
