@@ -7,6 +7,8 @@
 2. Formulas of scores in every kernel that runs here, with grouped heads, caches and other options, against NumPy in
    float64; attn check judges the kernels' results right, and the same without the formula wrong, by name.
 3. Every option that a formula can replace: the same bits.
+4. Masks with a flag of their own: block masks, lengths of each query and neighborhoods of grids against loops, in every
+   kernel, with caches, alignments, batch entries and heads.
 """
 
 import json
@@ -270,6 +272,81 @@ def check_options(attn, folder):
     return 2 * len(pairs)
 
 
+def neighbors(size, token, reach, step):
+    """NATTEN's rule along one axis: among the tokens with the same remainder, the window of 2 * reach + 1 nearest ones,
+    moved inside."""
+    own = list(range(token % step, size, step))
+    first = min(max(own.index(token) - reach, 0), len(own) - 2 * reach - 1)
+    return own[first:first + 2 * reach + 1]
+
+
+def drawn_mask(dice, draws, batch, heads, queries, keys, offset):
+    """Settings, and the mask that they mean, (batch, heads, queries, keys)."""
+    kind = dice.choice(["blocks", "lengths", "grid"])
+    mask = np.zeros((batch, heads, queries, keys), dtype=bool)
+    if kind == "lengths":
+        lengths = draws.integers(0, keys + 1, (dice.choice([1, batch]), queries))
+        mask[:] = np.arange(keys) < lengths[:, None, :, None]
+        return {"kv_lengths": lengths.tolist()}, mask
+    if kind == "blocks":
+        while True:
+            size = [dice.randrange(1, queries + 2), dice.randrange(1, keys + 2)]
+            counts = [-(-length // one) for length, one in zip((queries, keys), size)]
+            is_plain = [-(-length // count) for length, count in zip((queries, keys), counts)] == size
+            if is_plain or dice.random() < 0.5:
+                break
+        axes = dice.choice([[], [heads], [1, heads], [batch, 1], [batch, heads]])
+        blocks = draws.random((*axes, *counts)) < 0.5
+        mask[:] = blocks.repeat(size[0], -2).repeat(size[1], -1)[..., :queries, :keys]
+        named = {"block_size": size} if not is_plain or dice.random() < 0.5 else {}
+        return {"block_mask": blocks.tolist(), **named}, mask
+    sides = {24: [[24], [4, 6], [2, 3, 4]], 150: [[150], [15, 10], [5, 5, 6]], 49: [[7, 7]]}[keys]
+    grid = dice.choice(sides)
+    step = dice.choice([1, 1, 2, 3])
+    step = step if min(grid) >= step else 1
+    sizes = [dice.randrange(1, length // step + 1, 2) for length in grid]
+    for query in range(queries):
+        rows = np.unravel_index(query + offset, grid)
+        near = [neighbors(*axis, step) for axis in zip(grid, map(int, rows), (size // 2 for size in sizes))]
+        seen = np.zeros(grid, dtype=bool)
+        seen[np.ix_(*near)] = True
+        mask[:, :, query] = seen.reshape(-1)
+    return {"grid": grid, "neighborhood": sizes, **({"dilation": step} if step > 1 else {})}, mask
+
+
+def check_named_masks(attn, folder, dice, count):
+    kernels = subprocess.run([attn, "--version"], capture_output=True, text=True, check=True).stdout
+    (line,) = [line for line in kernels.splitlines() if line.startswith("kernels: ")]
+    requests, wanted = [], []
+    for i in range(count):
+        draws = np.random.default_rng(i)
+        batch, heads, keys = dice.choice([1, 2]), dice.choice([1, 2, 4]), dice.choice([24, 150, 49])
+        queries = dice.choice([1, keys // 3, keys])
+        offset = keys - queries
+        settings, mask = drawn_mask(dice, draws, batch, heads, queries, keys, offset)
+        if dice.random() < 0.4:
+            settings["causal"] = True
+            mask &= np.arange(queries)[:, None] + offset >= np.arange(keys)
+        query, key, value = (draws.normal(size=(batch, heads, *size)) for size in ((queries, 8), (keys, 8), (keys, 3)))
+        dtype = dice.choice(["float32", "float64"])
+        request = {"mode": "sdpa", "dtype": dtype, "query": query.tolist(), "key": key.tolist(), "value": value.tolist(),
+                   **settings}
+        if "causal" in settings or "grid" in settings:
+            request["causal_align"] = "bottom-right"
+        scores = np.where(mask, query @ key.swapaxes(-1, -2) / math.sqrt(8), -np.inf)
+        with np.errstate(invalid="ignore"):
+            context = np.where(mask.any(-1, keepdims=True), softmax_context(scores, value), 0)
+        requests += [{**request, "emit": ["mask"]}] + [{**request, "emit": ["context_vectors"], "kernel": kernel}
+                                                       for kernel in line.split()[1:]]
+        wanted += [mask] + [context] * len(line.split()[1:])
+    for request, want, answer in zip(requests, wanted, answers(attn, folder, requests)):
+        got = numbers(answer[request["emit"][0]])
+        close = 2e-5 if request["dtype"] == "float32" else 1e-12
+        assert np.allclose(got, want, rtol=0, atol=close), {key: request[key] for key in request if key not in (
+            "query", "key", "value")}
+    return len(requests)
+
+
 def main(attn, count=600, seed=1):
     dice = random.Random(int(seed))
     np.seterr(all="ignore")
@@ -277,7 +354,8 @@ def main(attn, count=600, seed=1):
         values = check_values(attn, folder, dice, int(count))
         kernels = check_kernels(attn, folder, dice, 0.3 if int(count) <= 600 else 1)
         options = check_options(attn, folder)
-    print(f"{values} formulas, {kernels} results of kernels, {options} options: all as expected")
+        masks = check_named_masks(attn, folder, dice, int(count) // 10)
+    print(f"{values} formulas, {kernels} results of kernels, {options} options, {masks} named masks: all as expected")
 
 
 if __name__ == "__main__":

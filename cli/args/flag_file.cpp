@@ -257,10 +257,12 @@ private:
         if (value.is_boolean() && has_value(*option)) refuse("a boolean; expected a value");
         if (value.is_number() && is_text(*option) && !takes_constants)
             refuse("a number; expected a string");
+        const bool is_nested =
+            takes_constants && value.is_array() && !value.empty() && value.front().is_array();
         const bool is_object = option->field.kind == FieldKind::shapes ||
                                (option->field.kind == FieldKind::arrays && value.is_object());
         std::optional<std::string> text =
-            is_object ? std::optional(value.dump()) : spelled_value(value);
+            is_object || is_nested ? std::optional(value.dump()) : spelled_value(value);
         if (text && option->argument == std::string_view("A:B"))
             std::ranges::replace(*text, ',', ':');
         if (!text) refuse("no value of a flag; expected a number, a string or a list of them");

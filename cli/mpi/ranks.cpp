@@ -37,8 +37,7 @@ void check_request(const Request& request) {
         if (request.has(key))
             refuse(key,
                    "is not for results that ranks write by rows; expected none, or one process");
-    for (const char* key : {"mask_mod", "score_mod", "prob_mod", "prefix_len", "keep_first",
-                            "chunk", "dilation", "segment_ids"})
+    for (const char* key : {"score_mod", "prob_mod"})
         if (request.has(key)) refuse(key, "is not computed by ranks; expected one process");
     for (const char* key : {"past_key", "past_value"})
         if (request.has(key))
@@ -61,6 +60,9 @@ void check_plan(const Plan& plan) {
                                " is not divided among ranks; expected --emit "
                                "context_vectors, head_outputs or logsumexp");
     });
+    for (const MaskFormula& mask : plan.mask_formulas)
+        throw SettingError(ErrorKind::usage, std::string(mask.key),
+                           "is not computed by ranks; expected one process");
     if (plan.config.mask_method == MaskMethod::renormalize)
         throw SettingError(ErrorKind::usage, "mask_method",
                            "needs each whole row of weights in one process; expected neg-inf");

@@ -82,9 +82,11 @@ void take_text_file(Request& request, const std::optional<Input>& input) {
     request.locations["text"] = request.locations["text_file"];
 }
 
-/// The value of a setting, of an array of at most one axis.
+/// The value of a setting: of an array of at most one axis, or of more as lists of lists.
 nlohmann::json value_of_array(const Option& option, const io::StoredArray& array) {
-    const io::NumberArray read = io::read_numbers(array, io::ArrayRules::anything(1));
+    const bool has_axes = option.field.kind == FieldKind::operand;
+    const io::NumberArray read =
+        io::read_numbers(array, io::ArrayRules::anything(has_axes ? 4 : 1));
     nlohmann::json values = nlohmann::json::array();
     for (const double value : read.values) {
         if (option.field.kind == FieldKind::boolean && (value == 0 || value == 1))
@@ -96,7 +98,15 @@ nlohmann::json value_of_array(const Option& option, const io::StoredArray& array
         else
             values.push_back(static_cast<std::uint64_t>(value));
     }
-    const bool is_list = cli::is_list(option) || option.field.kind == FieldKind::operand;
+    for (std::size_t axis = read.values.dimension(); axis-- > 1;) {
+        nlohmann::json rows = nlohmann::json::array();
+        for (std::size_t i = 0; i < values.size(); ++i) {
+            if (i % read.values.shape(axis) == 0) rows.push_back(nlohmann::json::array());
+            rows.back().push_back(std::move(values[i]));
+        }
+        values = std::move(rows);
+    }
+    const bool is_list = cli::is_list(option) || has_axes;
     return is_list || values.size() != 1 ? values : values[0];
 }
 

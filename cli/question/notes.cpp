@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <cmath>
 #include <cstdio>
 
 #include "cli/question/operands.hpp"
@@ -84,6 +85,19 @@ std::string note_of_alibi(const Request& request, const Plan& plan) {
     return location_of(request, "alibi") +
            ": is slope times -|key - query|, for keys after the query too; --alibi-distance "
            "absolute confirms it, signed favours later keys by key - query";
+}
+
+/// The first tokens, which StreamingLLM keeps beside a window, are called sinks too.
+std::string note_of_sink(const Request& request, const Plan& plan) {
+    const Settings& s = plan.config;
+    const bool may_be_count = s.sink.size() == 1 && s.sink[0] >= 1 &&
+                              s.sink[0] == std::floor(s.sink[0]) && !s.window.empty() &&
+                              !s.keep_first;
+    if (!may_be_count) return {};
+    const std::string number = io::number_text(s.sink[0]);
+    return location_of(request, "sink") + ": a logit of " + number +
+           " in the softmax's denominator; --keep-first " + number +
+           " keeps the first tokens beside a window, StreamingLLM's attention sinks";
 }
 
 /// (batch, tokens, width), or (tokens, batch, width) as nn.MultiheadAttention without batch_first.
@@ -178,7 +192,7 @@ std::vector<std::string> notes_of_shapes(const Request& request, const Plan& pla
     for (std::string note : {note_of_packed_heads(request, plan), note_of_heads_axis(request, plan),
                              note_of_tokens_axis(request, plan), note_of_causal(request, plan),
                              note_of_qkv_layout(request, plan), note_of_mask(request, plan),
-                             note_of_alibi(request, plan)})
+                             note_of_alibi(request, plan), note_of_sink(request, plan)})
         if (!note.empty()) notes.push_back(std::move(note));
     return notes;
 }

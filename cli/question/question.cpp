@@ -42,7 +42,7 @@ public:
                 asked_.request = with_text(std::move(asked_.request));
             read_slopes();
             read_let();
-            read_segments();
+            read_mask_arrays();
             const OperandSources sources{input(), model_.get(), rows_,
                                          text_bytes_ + text_bytes_while_reading_};
             return finish(read_operands(request(), sources, runtime_.pool));
@@ -113,14 +113,19 @@ private:
             });
     }
 
-    void read_segments() {
-        const auto read = [&](const char* key, std::shared_ptr<const Array<double>>& ids) {
-            read_setting(key, key, 1, [&](io::NumberArray array) {
-                ids = std::make_shared<const Array<double>>(std::move(array.values));
+    /// Arrays of masks that are formulas, the same.
+    void read_mask_arrays() {
+        Settings& settings = asked_.request.settings;
+        const auto read = [&](const char* key, std::size_t lowest_rank,
+                              std::shared_ptr<const Array<double>>& to) {
+            read_setting(key, key, lowest_rank, [&](io::NumberArray array) {
+                to = std::make_shared<const Array<double>>(std::move(array.values));
             });
         };
-        read("segment_ids", asked_.request.settings.segment_ids);
-        read("kv_segment_ids", asked_.request.settings.kv_segment_ids);
+        read("segment_ids", 1, settings.segment_ids);
+        read("kv_segment_ids", 1, settings.kv_segment_ids);
+        read("kv_lengths", 2, settings.query_lengths);
+        read("block_mask", 2, settings.block_mask);
     }
 
     /// Passes the array of a setting's file on, if it has one under `key`; it is read once.
@@ -134,8 +139,9 @@ private:
             io::ArrayRules rules;
             rules.dtype = request().settings.dtype;
             rules.lowest_rank = lowest_rank;
-            rules.highest_rank = option == key ? 2 : 4;
-            rules.boolean = option != key;
+            const bool is_of_tokens = option == key && key != "block_mask";
+            rules.highest_rank = is_of_tokens ? 2 : 4;
+            rules.boolean = !is_of_tokens;
             take(io::read_one_array(file, rules, &runtime_.pool, {.has_flags = false}));
             asked_.request.operand_files.erase(key);
             asked_.request.locations[key] = file.name;

@@ -138,6 +138,12 @@ inline constexpr Field array_field{
     .append = [](std::string& json,
                  const Request& request) { append_array(json, request.settings.*member); }};
 
+/// Valid keys of each batch entry, or of each query.
+std::string take_lengths(Request& request, const nlohmann::json& value, const Limits& limits);
+void append_lengths(std::string& json, const Request& request);
+inline constexpr Field lengths_field{
+    .kind = FieldKind::operand, .set = take_lengths, .append = append_lengths};
+
 /// An initialiser with its numbers, as text: "xavier_uniform,0.5".
 std::string take_init(Request& request, const nlohmann::json& value, const Limits& limits);
 void append_init(std::string& json, const Request& request);

@@ -49,8 +49,11 @@ void append_lists(std::string& out, const Array<double>& array, std::size_t axis
     out += ']';
 }
 
-/// Numbers of a flag's list, or null.
-json list_in(const std::string& text) {
+/// Lists of a request, or of a flag's text, 1,2 or [[1,2]]; null if it has none.
+json lists_of(const json& value) {
+    if (!value.is_string()) return value;
+    const std::string& text = value.get_ref<const std::string&>();
+    if (text.starts_with("[[")) return json::parse(text, nullptr, false);
     std::vector<double> numbers;
     const Limits limits{0, std::numeric_limits<double>::max(), "", std::size_t{1} << 31};
     if (!take(numbers, json(text), limits).empty()) return {};
@@ -64,7 +67,7 @@ std::string take(Expression& field, const json& value, const Limits& limits) {
 }
 
 std::string take_array(std::shared_ptr<const Array<double>>& field, const json& value) {
-    auto array = array_of(value.is_string() ? list_in(value.get<std::string>()) : value);
+    auto array = array_of(lists_of(value));
     if (array == nullptr) return "not an array; expected numbers, lists of them, or a file";
     field = std::move(array);
     return {};
@@ -73,6 +76,22 @@ std::string take_array(std::shared_ptr<const Array<double>>& field, const json& 
 void append_array(std::string& out, const std::shared_ptr<const Array<double>>& field) {
     std::size_t next = 0;
     if (field != nullptr) append_lists(out, *field, 0, next);
+}
+
+std::string take_lengths(Request& request, const json& value, const Limits& limits) {
+    Settings& s = request.settings;
+    const json lists = lists_of(value);
+    const bool is_by_query = lists.is_array() && !lists.empty() && lists.front().is_array();
+    std::string problem =
+        is_by_query ? take_array(s.query_lengths, value) : take(s.kv_lengths, value, limits);
+    if (problem.empty() && is_by_query) s.kv_lengths.clear();
+    if (problem.empty() && !is_by_query) s.query_lengths.reset();
+    return problem;
+}
+
+void append_lengths(std::string& out, const Request& request) {
+    append_field(out, request.settings.kv_lengths);
+    append_array(out, request.settings.query_lengths);
 }
 
 std::string take_let(Request& request, const json& value, const Limits&) {

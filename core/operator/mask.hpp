@@ -29,6 +29,14 @@ struct MaskSettings {
     /// (tokens) or (batch, tokens): tokens with the same number attend to each other; of the
     /// queries, and of the keys if they are others; or null.
     std::shared_ptr<const Array<double>> segment_ids, kv_segment_ids;
+    /// In place of kv_lengths: (batch, queries); or null.
+    std::shared_ptr<const Array<double>> query_lengths;
+    /// (blocks of queries, blocks of keys), after heads or batch and heads: where it is not 0,
+    /// these queries attend to these keys; or null.
+    std::shared_ptr<const Array<double>> block_mask;
+    std::vector<std::uint64_t> block_size;  ///< of queries and keys; empty: the lengths by blocks
+    /// Sizes of a grid of tokens, and of the keys around a query on it: one, or one for each axis.
+    std::vector<std::uint64_t> grid, neighborhood;
 };
 
 /// Keys [first, end).

@@ -1,4 +1,6 @@
 // Formulas: those of flags, and masks with a flag of their own that are formulas, a row each.
+#include <cmath>
+
 #include "core/plan/plan.hpp"
 #include "core/plan/resolve.hpp"
 
@@ -28,19 +30,99 @@ std::shared_ptr<const Array<double>> by_batch(std::string_view key, const std::v
 }
 
 /// (tokens) or (batch, tokens) as the latter.
-std::shared_ptr<const Array<double>> segments(std::string_view key, const Array<double>& ids,
+std::shared_ptr<const Array<double>> by_token(std::string_view key, const Array<double>& given,
                                               std::size_t tokens, const Plan& plan) {
-    const bool is_batched = ids.dimension() == 2;
-    const std::size_t batch = is_batched ? ids.shape(0) : 1;
-    if (ids.dimension() > 2 || ids.shape(is_batched ? 1 : 0) != tokens ||
+    const bool is_batched = given.dimension() == 2;
+    const std::size_t batch = is_batched ? given.shape(0) : 1;
+    if (given.dimension() > 2 || given.shape(is_batched ? 1 : 0) != tokens ||
         (batch != 1 && batch != plan.batch))
-        refuse(key, "the ids of ", ids.size(), " tokens; expected (", tokens, ") or (", plan.batch,
-               ", ", tokens, ")");
+        refuse(key, shape_text(given.shape()), "; expected (", tokens, ") or (", plan.batch, ", ",
+               tokens, ")");
     Numbers numbers;
     for (std::size_t b = 0; b < plan.batch; ++b)
         for (std::size_t i = 0; i < tokens; ++i)
-            numbers.push_back(ids.data()[(batch == 1 ? 0 : b) * tokens + i]);
+            numbers.push_back(given.data()[(batch == 1 ? 0 : b) * tokens + i]);
     return array_of({plan.batch, tokens}, numbers);
+}
+
+/// The query's index, from its position.
+std::string query_index(std::string_view key, const Plan& plan, ExpressionArrays& arrays) {
+    const std::vector<std::int64_t>& offsets = plan.offset.values();
+    if (std::ranges::all_of(offsets, [](std::int64_t x) { return x == 0; })) return "q";
+    arrays["offset"] = by_batch(key, offsets, plan);
+    return "(q - offset[b])";
+}
+
+std::string lengths_formula(const Settings& s, const Plan& plan, ExpressionArrays& arrays) {
+    for (const double length : *s.query_lengths)
+        if (!(length >= 0 && length <= static_cast<double>(plan.kv_len)) ||
+            length != std::floor(length))
+            refuse("kv_lengths", "a length that is not an integer from 0 to ", plan.kv_len,
+                   "; expected keys of each query");
+    arrays["lengths"] = by_token("kv_lengths", *s.query_lengths, plan.q_len, plan);
+    return concat("k < lengths[b, ", query_index("kv_lengths", plan, arrays), ']');
+}
+
+/// The element of the blocks of the query and the key. An axis of batch entries or heads has blocks
+/// of one, or one of all.
+std::string blocks_formula(const Settings& s, const Plan& plan, ExpressionArrays& arrays) {
+    const std::vector<std::size_t>& shape = s.block_mask->shape();
+    if (shape.size() < 2)
+        refuse("block_mask", shape_text(shape), "; expected (blocks of queries, blocks of keys)");
+    const std::string names[] = {"b", "h", query_index("block_mask", plan, arrays), "k"};
+    const std::size_t lengths[] = {plan.batch, plan.heads, plan.q_len, plan.kv_len};
+    std::string index;
+    for (std::size_t i = 0; i < shape.size(); ++i) {
+        const std::size_t axis = i + 4 - shape.size(), length = lengths[axis];
+        const auto divided = [&](std::size_t by) { return (length + by - 1) / by; };
+        const bool is_given = axis >= 2 && !s.block_size.empty(),
+                   is_one_each = axis < 2 && shape[i] != 1;
+        const std::size_t size = is_given      ? s.block_size[axis % 2 % s.block_size.size()]
+                                 : is_one_each ? 1
+                                               : divided(shape[i]);
+        if (divided(size) != shape[i])
+            refuse("block_mask", shape_text(shape), "; expected ", divided(size), " along axis ", i,
+                   ", for ", length, " in blocks of ", size,
+                   axis < 2 || is_given ? "" : ", or --block-size");
+        index += (i == 0 ? "" : ", ") + names[axis] + (size == 1 ? "" : concat(" // ", size));
+    }
+    arrays["blocks"] = s.block_mask;
+    return concat("blocks[", index, ']');
+}
+
+/// NATTEN's rule: at a border, the window of a query is moved into the grid, so that all see as
+/// many keys. With a dilation this holds among the tokens whose distance is a multiple of it.
+std::string grid_formula(const Settings& s, const Plan& plan, ExpressionArrays&) {
+    const std::size_t axes = s.grid.size(), sizes = s.neighborhood.size();
+    if (axes == 0) refuse("neighborhood", "requires --grid");
+    if (sizes != 1 && sizes != axes) refuse("neighborhood", sizes, " sizes; expected 1 or ", axes);
+    double tokens = 1;
+    for (const std::uint64_t length : s.grid) tokens *= static_cast<double>(length);
+    const auto& [least, most] = std::ranges::minmax(plan.offset.values());
+    if (tokens != static_cast<double>(plan.kv_len) || least < 0 ||
+        as_signed(plan.q_len) + most > as_signed(plan.kv_len))
+        refuse("grid", shape_text(Shape(s.grid.begin(), s.grid.end())), "; expected a grid of ",
+               plan.kv_len, " tokens, the keys, with all queries on it");
+    const std::uint64_t step = s.dilation.value_or(1);
+    const std::string by_step = step == 1 ? "" : concat(" // ", step), rest = concat(" % ", step);
+    std::string formula;
+    std::size_t stride = plan.kv_len;
+    for (std::size_t axis = 0; axis < axes; ++axis) {
+        const std::uint64_t length = s.grid[axis], size = s.neighborhood[axis % sizes];
+        if (size % 2 == 0 || size > length / step)
+            refuse("neighborhood", size, " of ", length, " tokens, ", step,
+                   " apart; expected odd sizes, up to ", length / step);
+        stride /= length;
+        const std::string place = concat(stride == 1 ? "" : concat(" // ", stride),
+                                         axis == 0 ? "" : concat(" % ", length)),
+                          q = "q" + place, k = "k" + place,
+                          last = step == 1 ? concat(length - 1)
+                                           : concat('(', length - 1, " - ", q, rest, ')', by_step);
+        if (step != 1) formula += concat(q, rest, " == ", k, rest, " && ");
+        formula += concat("abs(min(max(", q, by_step, ", ", size / 2, "), ", last, " - ", size / 2,
+                          ") - ", k, by_step, ") <= ", size / 2, axis + 1 < axes ? " && " : "");
+    }
+    return formula;
 }
 
 struct NamedMask {
@@ -70,7 +152,7 @@ constexpr NamedMask named_masks[] = {
      [](const Settings& s, const Plan&, ExpressionArrays&) {
          return concat("q // ", *s.chunk, " == k // ", *s.chunk);
      }},
-    {"dilation", [](const Settings& s) { return s.dilation.has_value(); },
+    {"dilation", [](const Settings& s) { return s.dilation && s.neighborhood.empty(); },
      [](const Settings& s, const Plan&, ExpressionArrays&) {
          return concat("(q - k) % ", *s.dilation, " == 0");
      }},
@@ -81,17 +163,23 @@ constexpr NamedMask named_masks[] = {
                     " keys; expected --kv-segment-ids too");
          const Array<double>& of_keys =
              s.kv_segment_ids == nullptr ? *s.segment_ids : *s.kv_segment_ids;
-         arrays["segment"] = segments("segment_ids", *s.segment_ids, plan.q_len, plan);
-         arrays["kv_segment"] = segments("kv_segment_ids", of_keys, plan.kv_len, plan);
-         arrays["offset"] = by_batch("segment_ids", plan.offset.values(), plan);
-         return "segment[b, q - offset[b]] == kv_segment[b, k]";
+         arrays["segment"] = by_token("segment_ids", *s.segment_ids, plan.q_len, plan);
+         arrays["kv_segment"] = by_token("kv_segment_ids", of_keys, plan.kv_len, plan);
+         return concat("segment[b, ", query_index("segment_ids", plan, arrays),
+                       "] == kv_segment[b, k]");
      }},
+    {"kv_lengths", [](const Settings& s) { return s.query_lengths != nullptr; }, lengths_formula},
+    {"block_mask", [](const Settings& s) { return s.block_mask != nullptr; }, blocks_formula},
+    {"neighborhood", [](const Settings& s) { return !s.neighborhood.empty(); }, grid_formula},
 };
 
 /// All masks that are formulas, of settings whose defaults are filled in.
 std::vector<MaskFormula> make_mask_formulas(const Settings& s, const Plan& plan) {
     if (s.kv_segment_ids != nullptr && s.segment_ids == nullptr)
         refuse("kv_segment_ids", "requires --segment-ids");
+    if (!s.block_size.empty() && s.block_mask == nullptr)
+        refuse("block_size", "requires --block-mask; a model's longest input is --context-length");
+    if (!s.grid.empty() && s.neighborhood.empty()) refuse("grid", "requires --neighborhood");
     std::vector<MaskFormula> formulas;
     for (const NamedMask& mask : named_masks) {
         if (!mask.is_given(s)) continue;

@@ -16,7 +16,8 @@ void resolve_alignment(Settings& s, const Plan& plan, bool is_switched_off) {
     const bool in_formula =
         ((s.mask_mod.uses() | s.score_mod.uses() | s.prob_mod.uses()) & of_positions) != 0;
     const bool aligned =
-        *s.causal || !s.window.empty() || uses_position(s) || in_formula || s.chunk || s.dilation;
+        *s.causal || !s.window.empty() || uses_position(s) || in_formula || s.chunk || s.dilation ||
+        !s.grid.empty();
     if (is_switched_off && !aligned) {
         s.may_follow = s.may_follow || s.causal_align;
         s.causal_align.reset();
