@@ -114,6 +114,10 @@ std::vector<Alternative> fitted_numbers(const Comparison& comparison);
 std::optional<Problem> with_seen_dropout(const Problem& problem,
                                          const std::vector<TheirArray>& arrays);
 
+/// Their weights with a softmax, where they are given or follow from their outputs.
+std::optional<SeenWeights> seen_weights(const Problem& problem,
+                                        const std::vector<TheirArray>& arrays);
+
 /// The errors of an array as multiples of those expected.
 struct NoiseFit {
     bool fits = true;

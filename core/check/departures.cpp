@@ -18,7 +18,8 @@ void Alternatives::add(std::string found, std::size_t max_changes,
 const std::vector<ConventionRow>& convention_rows() {
     static const std::vector<ConventionRow> all = [] {
         std::vector<ConventionRow> rows;
-        for (const auto some : {rows_of_masks, rows_of_products, rows_of_scores, rows_of_arrays})
+        for (const auto some :
+             {rows_of_masks, rows_of_rules, rows_of_products, rows_of_scores, rows_of_arrays})
             rows.insert(rows.end(), some.begin(), some.end());
         return rows;
     }();
@@ -111,6 +112,10 @@ void forget_unused_projections(Conventions& c) {
 
 void forget_unused_band(const Problem& problem, ArrayId array, Conventions& c) {
     BandConvention& band = c.band;
+    if (c.rule) {
+        band.causal = c.mask_mod = false;
+        band.left = band.right = -1;
+    }
     if (!band.causal) {
         band.causal_shift = 0;
         band.causal_reversed = false;
@@ -151,7 +156,7 @@ void forget_unused_steps(const Problem& problem, Conventions& c) {
 }  // namespace
 
 bool excludes_keys(const Problem& problem, const Conventions& c) {
-    if (c.mask_mod || c.band.causal || c.band.left >= 0 || c.band.right >= 0 ||
+    if (c.rule || c.mask_mod || c.band.causal || c.band.left >= 0 || c.band.right >= 0 ||
         !c.kv_lengths.empty() || c.first_key != 0)
         return true;
     for (std::size_t i = 0; i < c.masks.size(); ++i) {

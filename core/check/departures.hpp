@@ -84,7 +84,7 @@ struct ConventionRow {
 
 /// In the order of reports.
 const std::vector<ConventionRow>& convention_rows();
-extern const std::span<const ConventionRow> rows_of_masks, rows_of_products, rows_of_scores,
+extern const std::span<const ConventionRow> rows_of_masks, rows_of_rules, rows_of_products, rows_of_scores,
     rows_of_arrays;
 
 /// Those of all conventions.

@@ -9,8 +9,10 @@
 #include <compare>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "core/base/number_type.hpp"
@@ -162,6 +164,12 @@ struct ProjectionConvention {
     auto operator<=>(const ProjectionConvention&) const = default;
 };
 
+/// Which keys each query attends to, in place of the question's rules by position.
+struct PositionRule {
+    Expression formula;
+    std::string flag;  ///< with which attn computes it; or empty
+};
+
 struct Conventions : ProjectionConvention {
     // Scores. Each stage is applied to what the one before gives, masked scores included.
     double scale = 1;
@@ -172,7 +180,8 @@ struct Conventions : ProjectionConvention {
 
     // Masks.
     BandConvention band;
-    std::vector<std::uint64_t> kv_lengths;    ///< empty: all keys are valid
+    std::shared_ptr<const PositionRule> rule;  ///< in place of the band and of formulas; or null
+    std::vector<std::uint64_t> kv_lengths;     ///< empty: all keys are valid
     bool lengths_from_end = false;            ///< the last keys are the valid ones
     std::uint64_t first_key = 0;              ///< keys before it are excluded
     PaddingAxis padding = PaddingAxis::keys;  ///< others only where q_len == kv_len
@@ -237,6 +246,16 @@ enum class HeadsIn {
     copies,   ///< (batch, tokens, d): every head has all of it
 };
 
+/// Whether a query attends to a key, in another program's weights.
+enum class SeenKey : char { excluded, attended, unknown };
+
+/// The weights of another program, given or recovered from its outputs: (batch, heads, rows,
+/// kv_len).
+struct SeenWeights {
+    std::vector<double> weights;
+    std::vector<SeenKey> keys;
+};
+
 /// What is computed, with nothing left to decide but the conventions. Without projections, the
 /// sources of queries, keys and values are the operands.
 struct Problem {
@@ -251,6 +270,7 @@ struct Problem {
     ByOperand<std::optional<OperandNumbers>> operands;  ///< caches, gates and masks
     std::vector<double> dropout_kept;  ///< 0 and 1, (batch, heads, rows, kv_len); or empty
     double kept_weight = 1;            ///< 1 / (1 - p)
+    std::optional<SeenWeights> seen;
     /// How the other --qkv-layout splits the combined QKV tensor; empty: a config determines the
     /// layout, or the weights are separate tensors.
     std::optional<HeadSplit> other_layout;

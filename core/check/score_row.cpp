@@ -44,24 +44,26 @@ void Candidate::find_allowed(QueryRow& q) {
     };
     const BandConvention& band = c_.band;
     const std::int64_t position = position_of(q, band.offset), all = as_signed(keys);
-    if (band.causal && band.causal_reversed)
+    const auto apply = [&](const Expression& formula) {
+        const std::unique_ptr<bool[]> allowed(new bool[keys]);
+        compute_row(formula, plan_.expression_sizes(), {q.at.batch, q.at.head, query}, 0,
+                    std::span(allowed.get(), keys));
+        for (std::size_t k = 0; k < keys; ++k)
+            if (!allowed[k]) q.is_allowed[k] = 0;
+    };
+    if (c_.rule)
+        apply(c_.rule->formula);
+    else if (band.causal && band.causal_reversed)
         block_unless(position + band.causal_shift, all);
     else if (band.causal)
         block_unless(0, position + band.causal_shift + 1);
     const std::int64_t at =
         band.window_offset.empty() ? position : position_of(q, band.window_offset);
-    if (band.left >= 0) block_unless(at - band.left, all);
-    if (band.right >= 0) block_unless(0, at + band.right + 1);
+    if (!c_.rule && band.left >= 0) block_unless(at - band.left, all);
+    if (!c_.rule && band.right >= 0) block_unless(0, at + band.right + 1);
     block_unless(as_signed(c_.first_key), all);
-    if (c_.mask_mod) {
-        const std::unique_ptr<bool[]> allowed(new bool[keys]);
-        for (const MaskFormula& mask : plan_.mask_formulas) {
-            compute_row(mask.formula, plan_.expression_sizes(), {q.at.batch, q.at.head, query}, 0,
-                        std::span(allowed.get(), keys));
-            for (std::size_t k = 0; k < keys; ++k)
-                if (!allowed[k]) q.is_allowed[k] = 0;
-        }
-    }
+    if (!c_.rule && c_.mask_mod)
+        for (const MaskFormula& mask : plan_.mask_formulas) apply(mask.formula);
     const bool pads_keys = c_.padding != PaddingAxis::queries,
                pads_queries = c_.padding != PaddingAxis::keys;
     if (!c_.kv_lengths.empty()) {

@@ -345,6 +345,11 @@ private:
             }
             ranked.push_back(std::move(next));
         }
+        // A rule is named where no usual mask fits.
+        const auto has_rule = [](const Ranked& one) {
+            return one.key.second.find("mask_rule") != std::string::npos;
+        };
+        if (!std::all_of(ranked.begin(), ranked.end(), has_rule)) std::erase_if(ranked, has_rule);
         std::stable_sort(ranked.begin(), ranked.end(), [](const Ranked& a, const Ranked& b) {
             return std::tie(a.error, a.without_flags) < std::tie(b.error, b.without_flags);
         });
@@ -372,8 +377,9 @@ private:
 
 std::vector<Match> search_conventions(const Problem& problem, const std::vector<TheirArray>& arrays,
                                       const SearchOptions& options, ThreadPool& pool) {
-    const std::optional<Problem> with_dropout = with_seen_dropout(problem, arrays);
-    return Search(with_dropout ? *with_dropout : problem, arrays, options, pool).run();
+    Problem seen = with_seen_dropout(problem, arrays).value_or(problem);
+    seen.seen = seen_weights(problem, arrays);
+    return Search(seen, arrays, options, pool).run();
 }
 
 }  // namespace attn

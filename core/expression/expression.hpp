@@ -77,6 +77,8 @@ struct NumberRange {
 
 /// An array that formulas may index, by name.
 using ExpressionArrays = std::map<std::string, std::shared_ptr<const Array<double>>, std::less<>>;
+std::shared_ptr<const Array<double>> array_of(const std::vector<std::size_t>& shape,
+                                              const std::vector<double>& numbers);
 
 /// A formula; empty without nodes. The last node is the root, and operands come before it.
 struct Expression {

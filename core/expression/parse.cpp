@@ -317,6 +317,13 @@ bool is_name_of_array(std::string_view name) {
            find_row(operation_rows(), &OperationRow::symbol, name) == nullptr && name != "inf";
 }
 
+std::shared_ptr<const Array<double>> array_of(const std::vector<std::size_t>& shape,
+                                              const std::vector<double>& numbers) {
+    Array<double> array = Array<double>::from_shape(shape);
+    std::ranges::copy(numbers, array.begin());
+    return std::make_shared<const Array<double>>(std::move(array));
+}
+
 Expression parse_expression(std::string_view key, std::string_view text,
                             std::optional<Variable> given, const ExpressionArrays& arrays) {
     return Parser(key, text, given, arrays).parse();

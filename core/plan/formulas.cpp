@@ -9,13 +9,6 @@ namespace {
 
 using Numbers = std::vector<double>;
 
-std::shared_ptr<const Array<double>> array_of(const std::vector<std::size_t>& shape,
-                                              const Numbers& numbers) {
-    Array<double> array = Array<double>::from_shape(shape);
-    std::ranges::copy(numbers, array.begin());
-    return std::make_shared<const Array<double>>(std::move(array));
-}
-
 /// One number for each batch entry, of one for all or one each.
 template <class T>
 std::shared_ptr<const Array<double>> by_batch(std::string_view key, const std::vector<T>& given,
