@@ -37,6 +37,13 @@ def chance(p=0.3):
     return rng.random() < p
 
 
+MASKS = (("--mask-mod", "q // 2 >= k // 2 || k < 1"), ("--chunk", "2"), ("--mask-mod", "k != 3 && (q - k) % 3 < 2"),
+         ("--mask-mod", "!(h == 1) || m[k % 3] > 0.2", "--let", "m=0.1,0.3,0.5"))
+FORMULAS = (("--score-mod", "score - 0.1 * abs(q - k)"), ("--score-mod", "k % 3 > 0 ? tanh(score) : 0.5 * h"),
+            ("--score-mod", "min(score, 2) + max(exp(-k), 0.25) * pow(abs(score) + 1, 0.5)"), ("--score-mod", "0.5 * (q - k)"),
+            ("--score-mod", "score * r[q % 2 * 2 + k % 2]", "--let", "r=0.5,1,1.5,-1"), ("--prob-mod", "p * p + 0.01 * b"))
+
+
 def softmax_question():
     """Its mode and flags, and in the folder its request and parameters, which every second layer draws instead."""
     one_head = ("heads", "groups", "odd_heads", "lengths_differ") if chance() else ()
@@ -48,6 +55,7 @@ def softmax_question():
     if q.weights and chance(0.5):
         drawn = q.draw(rng)
     if q.rope and q.rope_scaling == 1 and chance(): drawn += ["--rope-scaling", "8,1,4,64"]
+    if chance(): drawn += rng.choice(MASKS if language == "onnx" or chance(0.5) else FORMULAS)
     q.write(folder)
     return q.mode, q.flags("weights.npz") + drawn
 

@@ -87,7 +87,7 @@ std::string note_of_alibi(const Request& request, const Plan& plan) {
            "absolute confirms it, signed favours later keys by key - query";
 }
 
-/// The first tokens, which StreamingLLM keeps beside a window, are called sinks too.
+/// The first tokens, which StreamingLLM keeps with a window, are called sinks too.
 std::string note_of_sink(const Request& request, const Plan& plan) {
     const Settings& s = plan.config;
     const bool may_be_count = s.sink.size() == 1 && s.sink[0] >= 1 &&
@@ -97,7 +97,7 @@ std::string note_of_sink(const Request& request, const Plan& plan) {
     const std::string number = io::number_text(s.sink[0]);
     return location_of(request, "sink") + ": a logit of " + number +
            " in the softmax's denominator; --keep-first " + number +
-           " keeps the first tokens beside a window, StreamingLLM's attention sinks";
+           " keeps the first tokens with a window, StreamingLLM's attention sinks";
 }
 
 /// (batch, tokens, width), or (tokens, batch, width) as nn.MultiheadAttention without batch_first.

@@ -1,5 +1,5 @@
-// A formula as an expression of Python, over arrays that broadcast to (batch, heads, queries,
-// keys).
+// A formula as an expression of Python over arrays that broadcast to (batch, heads, queries, keys),
+// and as one of C for one query and key.
 #include "cli/repro/program.hpp"
 #include "core/expression/rows.hpp"
 #include "io/text/number_text.hpp"
@@ -7,15 +7,26 @@
 namespace attn::cli {
 namespace {
 
-class PythonText {
+bool is_truth(const OperationRow& row) {
+    return row.result == OperationResult::truth || row.result == OperationResult::logic;
+}
+
+enum class Form { numpy, torch, c };
+
+/// In C, integers are of type int or double, and real numbers of type real.
+class FormulaText {
 public:
-    PythonText(const Expression& expression, const ExpressionSizes& sizes, bool in_torch)
-        : expression_(expression), sizes_(sizes), library_(in_torch ? "torch." : "np."),
-          as_real_(concat(in_torch ? ".to(" : ".astype(", library_,
+    FormulaText(const Expression& expression, const ExpressionSizes& sizes, Form form)
+        : expression_(expression), sizes_(sizes), in_c_(form == Form::c),
+          library_(in_c_                 ? ""
+                   : form == Form::torch ? "torch."
+                                         : "np."),
+          as_real_(concat(form == Form::torch ? ".to(" : ".astype(", library_,
                           sizes.in_float32 ? "float32)" : "float64)")) {}
 
-    /// As a condition, an array of booleans.
+    /// As a condition: in Python an array of booleans.
     std::string truth(std::uint32_t index) const {
+        if (in_c_) return value(index);
         const ExpressionNode& node = expression_.nodes[index];
         const auto operand = [&](std::size_t i) { return truth(node.operand[i]); };
         switch (node.operation) {
@@ -43,45 +54,82 @@ public:
         const OperationRow& row = row_of(node.operation);
         switch (node.operation) {
             case Operation::variable: return variable(node.variable);
-            case Operation::element: {
-                std::string indices;
-                for (const std::uint32_t axis : node.index)
-                    indices += (indices.empty() ? "" : ", ") + value(axis);
-                return concat("of_", expression_.array_names[node.array], '[', indices, ']');
-            }
-            case Operation::to_real: return concat('(', operand(0), ')', as_real_);
+            case Operation::element: return element(node);
+            case Operation::negate: return concat("(-", operand(0), ')');
+            case Operation::to_real:
+                return in_c_ ? concat("(real)(", operand(0), ')')
+                             : concat('(', operand(0), ')', as_real_);
             case Operation::conditional:
-                return concat(library_, "where(", truth(node.operand[0]), ", ", operand(1), ", ",
-                              operand(2), ')');
+                return in_c_ ? concat('(', operand(0), " ? ", operand(1), " : ", operand(2), ')')
+                             : concat(library_, "where(", truth(node.operand[0]), ", ", operand(1),
+                                      ", ", operand(2), ')');
+            default: break;
+        }
+        const std::string second = row.operands == 2 ? operand(1) : "";
+        if (in_c_) return in_c(node, row, operand(0), second);
+        switch (node.operation) {
             case Operation::min:
             case Operation::max:
                 return concat(library_, "where(", operand(0),
-                              node.operation == Operation::min ? " < " : " > ", operand(1), ", ",
-                              operand(0), ", ", operand(1), ')');
-            case Operation::negate: return concat("(-", operand(0), ')');
-            case Operation::pow: return concat('(', operand(0), " ** ", operand(1), ')');
+                              node.operation == Operation::min ? " < " : " > ", second, ", ",
+                              operand(0), ", ", second, ')');
+            case Operation::pow: return concat('(', operand(0), " ** ", second, ')');
             case Operation::abs: return concat("abs(", operand(0), ')');
             case Operation::floor:
                 return node.is_real ? concat(library_, "floor(", operand(0), ')') : operand(0);
             default: break;
         }
-        if (row.result == OperationResult::truth || row.result == OperationResult::logic)
-            return concat('(', truth(index), " * 1)");
+        if (is_truth(row)) return concat('(', truth(index), " * 1)");
         if (row.operands == 1) return concat(library_, row.symbol, '(', operand(0), ')');
-        return concat('(', operand(0), ' ', row.symbol, ' ', operand(1), ')');
+        return concat('(', operand(0), ' ', row.symbol, ' ', second, ')');
     }
 
 private:
+    static std::string in_c(const ExpressionNode& node, const OperationRow& row,
+                            const std::string& x, const std::string& y) {
+        std::string_view function;
+        switch (node.operation) {
+            case Operation::logical_not: return concat("(!", x, ')');
+            case Operation::floor_divide: function = "floor_quotient"; break;
+            case Operation::modulo: function = "remainder_of"; break;
+            case Operation::min: function = "fmin"; break;
+            case Operation::max: function = "fmax"; break;
+            case Operation::abs:
+                return concat(node.is_real ? "(real)fabs(" : "fabs((double)", x, ')');
+            default:
+                if (row.precedence != 0) return concat('(', x, ' ', row.symbol, ' ', y, ')');
+                function = row.symbol;
+        }
+        return concat(node.is_real ? "(real)" : "", function, '(', x, y.empty() ? "" : ", ", y,
+                      ')');
+    }
+
+    std::string element(const ExpressionNode& node) const {
+        std::string indices;
+        for (const std::uint32_t axis : node.index)
+            indices += in_c_ ? concat("[(int)(", value(axis), ")]")
+                             : concat(indices.empty() ? "[" : ", ", value(axis));
+        return concat("of_", expression_.array_names[node.array], indices, in_c_ ? "" : "]");
+    }
+
     std::string constant(std::uint32_t index) const {
         const Expression part = subexpression(expression_, index);
+        const bool is_real = part.nodes.back().is_real;
         double number = 0;
-        if (part.nodes.back().is_real) {
+        if (is_real) {
             compute_row(part, sizes_, {0, 0, 0}, 0, std::span(&number, 1));
         } else {
             number = ranges_of(part, sizes_, {0, 0, 0, 1, 0, 1}).back().low;
         }
-        if (std::isinf(number)) return number < 0 ? "-math.inf" : "math.inf";
-        return std::isnan(number) ? "math.nan" : io::number_text(number);
+        std::string text = io::number_text(number);
+        if (!std::isfinite(number)) {
+            text = std::isnan(number) ? "NAN" : "INFINITY";
+            if (!in_c_) text = std::isnan(number) ? "math.nan" : "math.inf";
+            if (number < 0) text = "-" + text;
+        }
+        // In C, sums of numbers below this one fit in an int.
+        const bool is_long = std::abs(number) > 0x1p20 && text.find_first_of(".eNA") == text.npos;
+        return !in_c_ ? text : concat(is_real ? "(real)" : "", text, is_long ? ".0" : "");
     }
 
     std::string variable(Variable name) const {
@@ -90,10 +138,10 @@ private:
             case Variable::qpos: return "p";
             case Variable::k:
             case Variable::kpos: return "j";
-            case Variable::b: return "entry";
-            case Variable::h: return "head";
-            case Variable::score: return "score";
-            case Variable::p: return "weight";
+            case Variable::b: return in_c_ ? "b" : "entry";
+            case Variable::h: return in_c_ ? "h" : "head";
+            case Variable::score: return in_c_ ? "scores[j]" : "score";
+            case Variable::p: return in_c_ ? "weights[j]" : "weight";
             case Variable::q_len:
             case Variable::kv_len:
             case Variable::heads: break;  // are constant
@@ -103,14 +151,17 @@ private:
 
     const Expression& expression_;
     const ExpressionSizes& sizes_;
+    bool in_c_;
     std::string library_, as_real_;
 };
 
 }  // namespace
 
-std::string python_formula(const Expression& expression, const Plan& plan, bool in_torch) {
+std::string formula_text(const Expression& expression, const Plan& plan,
+                         std::string_view language) {
     const ExpressionSizes sizes = plan.expression_sizes();
-    const PythonText text(expression, sizes, in_torch);
+    const Form form = language == "c" ? Form::c : language == "torch" ? Form::torch : Form::numpy;
+    const FormulaText text(expression, sizes, form);
     const auto root = static_cast<std::uint32_t>(expression.nodes.size() - 1);
     return expression.nodes[root].is_real ? text.value(root) : text.truth(root);
 }

@@ -106,7 +106,10 @@ private:
         return plan.has_window_rule() && (plan.config.window[0] >= 0 || plan.config.window[1] >= 0);
     }
     bool uses_positions() const {
-        return plan.has_causal_rule() || uses_window() || uses_position(plan.config);
+        Variables uses = plan.config.score_mod.uses() | plan.config.prob_mod.uses();
+        for (const MaskFormula& mask : plan.mask_formulas) uses |= mask.formula.uses();
+        return plan.has_causal_rule() || uses_window() || uses_position(plan.config) ||
+               (uses & (bit_of(Variable::q) | bit_of(Variable::qpos))) != 0;
     }
 
     /// Whether no rule but causality excludes keys, and a query's index is its position.
@@ -158,9 +161,13 @@ private:
     }
 
     void add_formulas() {
-        const bool in_torch = language_.name == "torch";
-        const auto text = [&](const Expression& formula) {
-            return formula ? python_formula(formula, plan, in_torch) : "";
+        const bool in_torch = language_.name == "torch", in_c = language_.name == "c";
+        const auto text = [&](const Expression& formula, const char* given = nullptr) {
+            constexpr Variables of_values = bit_of(Variable::score) | bit_of(Variable::p);
+            const bool lacks_axes = given != nullptr && !in_c && (formula.uses() & of_values) == 0;
+            if (!formula) return std::string();
+            return formula_text(formula, plan, language_.name) +
+                   (lacks_axes ? concat(" + 0 * ", given) : "");
         };
         std::map<std::string, const Array<double>*> arrays;
         const auto take_arrays = [&](const Expression& formula) {
@@ -169,7 +176,7 @@ private:
         };
         std::string mask;
         for (const MaskFormula& one : plan.mask_formulas) {
-            mask += (mask.empty() ? "" : " & ") + text(one.formula);
+            mask += (mask.empty() ? "" : in_c ? " && " : " & ") + text(one.formula);
             take_arrays(one.formula);
         }
         take_arrays(plan.config.score_mod);
@@ -179,17 +186,31 @@ private:
             const double* next = array->data();
             const bool is_real = !std::all_of(array->begin(), array->end(),
                                               [](double x) { return std::trunc(x) == x; });
-            lets += (lets.empty() ? "of_" : "\nof_") + name + " = " +
-                    (in_torch ? "torch.tensor(" : "np.array(");
+            const std::string real =
+                concat(", dtype=", in_torch ? "torch." : "np.", row_of(plan.config.dtype).name);
+            std::string axes;
+            for (const std::size_t size : array->shape()) axes += concat('[', size, ']');
+            lets += concat(lets.empty() ? "" : "\n",
+                           !in_c     ? "of_"
+                           : is_real ? "static const real of_"
+                                     : "static const double of_",
+                           name,
+                           in_c       ? axes + " =\n"
+                           : in_torch ? " = torch.tensor("
+                                      : " = np.array(");
             add_rows(lets, array->shape(), 0, next, NumberType::float64, language_);
-            if (is_real)
-                lets +=
-                    concat(", dtype=", in_torch ? "torch." : "np.", row_of(plan.config.dtype).name);
-            lets += ')';
+            lets += in_c ? ";" : is_real ? real + ')' : ")";
         }
+        const std::string score = text(plan.config.score_mod, "score"),
+                          prob = text(plan.config.prob_mod, "weight");
+        const auto calls = [&](const char* function) {
+            return in_c && (mask + score + prob).find(function) != std::string::npos;
+        };
         add({{"mask_formula", mask},
-             {"score_mod", text(plan.config.score_mod)},
-             {"prob_mod", text(plan.config.prob_mod)},
+             {"score_mod", score},
+             {"prob_mod", prob},
+             {"divides", calls("floor_quotient")},
+             {"remainders", calls("remainder_of") || calls("floor_quotient")},
              {"formulas", !mask.empty() || plan.config.score_mod || plan.config.prob_mod},
              {"lets", lets}});
     }

@@ -111,10 +111,11 @@ inline constexpr std::array<LanguageRow, 4> language_rows{
       ProgramAxes::all_of_heads},
      {"c", ".c", &attention_c, "{", "}", "INFINITY", ".bin", write_raw_data, ProgramAxes::all}}};
 
-/// A formula in Python, of `score` or `weight`; of a mask, an array of booleans. p and j are the
-/// positions of queries and keys, `head` and `entry` the numbers of heads and batch entries, and
-/// of_NAME an array of the formula.
-std::string python_formula(const Expression& expression, const Plan& plan, bool in_torch);
+/// A formula as an expression of the language, of `score` or `weight` in Python and of scores[j] or
+/// weights[j] in C; for ONNX in NumPy. Of a mask it is an array of booleans in Python. p and j are
+/// the positions of queries and keys, `head` and `entry`, in C h and b, the numbers of heads and
+/// batch entries, and of_NAME an array of the formula.
+std::string formula_text(const Expression& expression, const Plan& plan, std::string_view language);
 
 /// The whole program.
 std::string program_text(const LanguageRow& language, const Repro& program);

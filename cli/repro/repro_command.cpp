@@ -46,21 +46,13 @@ void check_settings(const Request& request, const LanguageRow& language) {
                      {"rows", !s.rows.empty(), "a program computes every query; expected no rows"},
                      {"precision", is_from_flag(request, "precision"),
                       "a program has every digit; expected no precision"}});
+    // Masks are arrays there, which NumPy computes.
+    for (const char* key : {"score_mod", "prob_mod"})
+        if (request.has(key) && language.name == "onnx")
+            throw setting_error(request, key,
+                                "programs in onnx have no such formula; expected --to numpy, torch "
+                                "or c");
     require_recording_kernel(request);
-}
-
-/// ONNX's operators take masks as arrays, which NumPy computes.
-void check_formulas(const PlannedQuestion& planned, const LanguageRow& language) {
-    if (language.name == "numpy" || language.name == "torch") return;
-    const auto refuse = [&](std::string_view key) {
-        throw setting_error(planned.question.request, std::string(key),
-                            concat("programs in ", language.name,
-                                   " have no such formula; expected --to numpy or torch"));
-    };
-    if (planned.plan.config.score_mod) refuse("score_mod");
-    if (planned.plan.config.prob_mod) refuse("prob_mod");
-    for (const MaskFormula& mask : planned.plan.mask_formulas)
-        if (language.name != "onnx") refuse(mask.key);
 }
 
 /// What a result has of its question: a program computes all of it.
@@ -138,7 +130,6 @@ std::vector<std::string> write_repro(const LanguageRow& language, const Request&
     const PlannedQuestion planned =
         plan_question(std::move(question), {.emit = emit_of_program, .kernel = recording_kernel});
     const Request& request = planned.question.request;
-    check_formulas(planned, language);
     check_count(number_count(planned.plan), language, request);
     const Answer answered = answer(PlannedQuestion(planned), runtime);
     Repro program = make_program(planned, answered.result, workers);

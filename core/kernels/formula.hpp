@@ -2,6 +2,7 @@
 // next one, so that its kind is looked up once for all of them.
 #pragma once
 
+#include "core/base/remainder.hpp"
 #include "core/kernels/math.hpp"
 
 namespace attn::kernels {
@@ -70,19 +71,6 @@ inline V floor(V x) {
     const V below = V::where_above(near, x, V::sub(near, V::set(1)), near);
     // Also NaN, -0 and infinities stay as they are.
     return V::where_above(whole, size, V::where_above(size, V::set(0), below, x), x);
-}
-
-inline double remainder_of(double x, double y) {
-    const double rest = __builtin_fmod(x, y);
-    return rest != 0 && (rest < 0) != (y < 0) ? rest + y : rest;
-}
-
-inline double floor_quotient(double x, double y) {
-    if (y == 0) return x / y;
-    const double rest = __builtin_fmod(x, y);
-    const double whole = (x - rest) / y - (rest != 0 && (rest < 0) != (y < 0) ? 1 : 0);
-    const double below = __builtin_floor(whole);
-    return whole - below > 0.5 ? below + 1 : below;
 }
 
 /// Calls f with the operation as a function of two vectors. Integers are so small that their
@@ -154,7 +142,7 @@ inline void with_vectors(Operation operation, bool is_real, const Apply& f) {
         case Operation::number:
         case Operation::variable:
         case Operation::element:
-        case Operation::to_real:
+        case Operation::to_real:  // is its operand
         case Operation::conditional: break;
     }
 }
@@ -186,10 +174,15 @@ inline void apply_formula(const Formula<T>& formula, std::size_t vectors, T* sco
         const std::size_t count = vectors - first < at_once ? vectors - first : at_once;
         for (std::size_t n = 0; n < formula.node_count; ++n) {
             const FormulaNode<T>& node = formula.nodes[n];
+            const bool is_root = n + 1 == formula.node_count;
+            // What is the same for all keys stays from the first vectors on.
+            if (first != 0 && !node.varies && !is_root) continue;
+            T* const to = is_root ? scores + first * stride : value[n];
+            const std::size_t step = is_root ? stride : W;
             const T* from[max_formula_axes];
             for (std::size_t i = 0; i < max_formula_axes; ++i) from[i] = value[node.operand[i]];
             const auto each = [&](auto of) {
-                for (std::size_t i = 0; i < count; ++i) of(i).store(value[n] + i * W);
+                for (std::size_t i = 0; i < count; ++i) of(i).store(to + i * step);
             };
             const auto operand = [&](std::size_t which, std::size_t i) {
                 return V::load(from[which] + i * W);
@@ -204,7 +197,6 @@ inline void apply_formula(const Formula<T>& formula, std::size_t vectors, T* sco
                                             : variable(node.variable, first + i);
                     });
                     break;
-                case Operation::to_real: each([&](std::size_t i) { return operand(0, i); }); break;
                 case Operation::element:
                     each([&](std::size_t i) { return elements<V>(node, from, i * W); });
                     break;
@@ -219,9 +211,6 @@ inline void apply_formula(const Formula<T>& formula, std::size_t vectors, T* sco
                     });
             }
         }
-        const T* const root = value[formula.node_count - 1];
-        for (std::size_t i = 0; i < count; ++i)
-            V::load(root + i * W).store(scores + (first + i) * stride);
     }
 }
 

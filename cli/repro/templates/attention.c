@@ -101,6 +101,7 @@ static const @type@ $name@extents.$from@ =
 @if !keeps_true: @append rules && !$mask@element.$mask@
 @end
 @if causal: @append rules && j <= p
+@if mask_formula: @append rules && @mask_formula@
 @if keys_before: @append rules && p - @keys_before@ <= j
 @if keys_after: @append rules && j <= p + @keys_after@
 @if many_kv_lengths: @append rules && j < kv_lengths[b]
@@ -149,6 +150,22 @@ static void norm(int n, const real *x, const real *weight, const real *bias, int
     const real factor = 1 / sqrt@f@(squares / n + eps);
     for (int i = 0; i < n; ++i)
         y[i] = (x[i] - mean) * factor * weight[i] + (bias ? bias[i] : 0);
+}
+@end
+@if remainders
+
+// With the divisor's sign.
+static double remainder_of(double x, double y)
+{
+    const double rest = fmod(x, y);
+    return rest != 0 && (rest < 0) != (y < 0) ? rest + y : rest;
+}
+@end
+@if divides
+
+static double floor_quotient(double x, double y)
+{
+    return y == 0 ? x / y : rint((x - remainder_of(x, y)) / y);
 }
 @end
 
@@ -274,6 +291,7 @@ int main(void)
 @end
 @if !linear
     @if positions: static const int offset[] = {@offsets@};  // from a query to its position among the keys
+    @lets@
     @if kv_lengths: static const int kv_lengths[] = {@kv_lengths@};
 @let sink sinks[0]
 @if many_sinks: @let sink sinks[h]
@@ -308,6 +326,7 @@ int main(void)
                 const real slope = @slope@;
                 for (int j = 0; j < K; ++j) scores[j] += slope * @distance@;
 @end
+    @if score_mod:             for (int j = 0; j < K; ++j) scores[j] = @score_mod@;
 @for mask in @additive_masks@
                 for (int j = 0; j < K; ++j) scores[j] += $mask@element.$mask@;
 @end
@@ -337,6 +356,13 @@ int main(void)
                 for (int j = 0; j < K; ++j) total += weights[j];
                 @if masked_rows: for (int j = 0; j < K; ++j) weights[j] /= total == 0 ? 1 : total;
                 @if !masked_rows: for (int j = 0; j < K; ++j) weights[j] /= total;
+@end
+@if prob_mod
+                for (int j = 0; j < K; ++j) weights[j] = @prob_mod@;
+@if has_rules
+                for (int j = 0; j < K; ++j)
+                    if (!(@rules@)) weights[j] = 0;
+@end
 @end
 @if drop
                 for (int j = 0; j < K; ++j) weights[j] *= dropout_kept@element.dropout_kept@ * (real)@kept_weight@;
