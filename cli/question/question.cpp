@@ -121,6 +121,7 @@ private:
         };
         read("segment_ids", asked_.request.settings.segment_ids);
         read("kv_segment_ids", asked_.request.settings.kv_segment_ids);
+        read("relative_bias", asked_.request.settings.relative_bias);
     }
 
     /// Passes the array of a setting's file on, if it has one under `key`; it is read once.

@@ -49,8 +49,9 @@ void append_lists(std::string& out, const Array<double>& array, std::size_t axis
     out += ']';
 }
 
-/// Numbers of a flag's list, or null.
+/// Numbers of a flag's list, lists as in JSON, or no list.
 json list_in(const std::string& text) {
+    if (text.starts_with('[')) return json::parse(text, nullptr, false);
     std::vector<double> numbers;
     const Limits limits{0, std::numeric_limits<double>::max(), "", std::size_t{1} << 31};
     if (!take(numbers, json(text), limits).empty()) return {};
@@ -73,6 +74,21 @@ std::string take_array(std::shared_ptr<const Array<double>>& field, const json& 
 void append_array(std::string& out, const std::shared_ptr<const Array<double>>& field) {
     std::size_t next = 0;
     if (field != nullptr) append_lists(out, *field, 0, next);
+}
+
+std::string take_scales(Request& request, const json& value, const Limits& limits) {
+    Settings& s = request.settings;
+    const bool is_list = value.is_array() || value.dump().find(',') != std::string::npos;
+    std::vector<double> list;
+    std::string problem = is_list ? take(list, value, limits) : take(s.scale, value, limits);
+    if (problem.empty()) s.head_scales = std::move(list);
+    if (problem.empty() && is_list) s.scale = 1;
+    return problem;
+}
+
+void append_scales(std::string& json, const Request& request) {
+    const Settings& s = request.settings;
+    s.head_scales.empty() ? append_field(json, s.scale) : append_field(json, s.head_scales);
 }
 
 std::string take_let(Request& request, const json& value, const Limits&) {

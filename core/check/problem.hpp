@@ -165,8 +165,9 @@ struct ProjectionConvention {
 struct Conventions : ProjectionConvention {
     // Scores. Each stage is applied to what the one before gives, masked scores included.
     double scale = 1;
-    double softcap = 0;              ///< 0 is off
-    bool softcap_multiplies = true;  ///< c tanh(x / c); else tanh(x / c)
+    std::vector<double> head_scales;  ///< factors on it, one for each head; empty: none
+    double softcap = 0;               ///< 0 is off
+    bool softcap_multiplies = true;   ///< c tanh(x / c); else tanh(x / c)
     std::array<ScoreStage, 5> order = default_score_order;
     AlibiConvention alibi;
 
@@ -190,7 +191,9 @@ struct Conventions : ProjectionConvention {
     bool drops = false;        ///< the question's dropout is applied
     bool rescales_dropout = true;
     double weight_factor = 1;  ///< the weights are multiplied by it after the softmax
-    bool mask_mod = false, score_mod = false, prob_mod = false;  ///< the question's formulas
+    /// The question's formulas.
+    bool mask_mod = false, relative_bias = false, score_mod = false, prob_mod = false;
+    bool modifies_scores() const { return relative_bias || score_mod; }
 
     /// Arrays that are rounded to a type after they are computed.
     struct Rounding {
