@@ -245,6 +245,7 @@ def check_kernels(attn, folder, dice, share):
 def check_options(attn, folder):
     """The same bits from an option and from the formula that says it."""
     draws = np.random.default_rng(0)
+    slopes = {"s": [2.0 ** (-2 * i) for i in range(1, 5)]}
     pairs = (
         ({"causal": True, "causal_align": "top-left"}, {"mask_mod": "k <= q"}),
         ({"causal": True, "causal_align": "bottom-right"}, {"mask_mod": "!(k > q)", "causal_align": "bottom-right"}),
@@ -255,7 +256,9 @@ def check_options(attn, folder):
         ({"mask": draws.normal(size=(2, 4, 6, 9)).tolist()}, {"score_mod": "score + m[b, h, q, k]"}),
         ({"softcap": 1.5}, {"score_mod": "1.5 * tanh(score / 1.5)"}),
         ({"scale": 0.3}, {"scale": 1, "score_mod": "score * 0.3"}),
-        ({"alibi": True}, {"score_mod": "score + s[h] * (k - q)", "let": {"s": [2.0 ** (-2 * i) for i in range(1, 5)]}}),
+        ({"scale": [0.3, -1, 2, 1]}, {"scale": 1, "score_mod": "score * s[h]", "let": {"s": [0.3, -1, 2, 1.0]}}),
+        ({"alibi": True}, {"score_mod": "score - s[h] * abs(k - q)", "let": slopes}),
+        ({"alibi": True, "alibi_distance": "signed"}, {"score_mod": "score + s[h] * (k - q)", "let": slopes}),
     )
     for dtype in ("float32", "float64"):
         operands = {name: draws.normal(size=(2, heads, length, 5)).astype(dtype).tolist()

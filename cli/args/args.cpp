@@ -169,9 +169,9 @@ bool is_list(const Option& option) {
     using enum FieldKind;
     const FieldKind kind = option.field.kind;
     const std::string_view argument = option.argument;
-    const bool is_of_words =
-        kind == word && (argument.ends_with("LIST") || argument.ends_with(",..."));
-    return is_of_words || kind == strings || kind == integers || kind == signed_integers ||
+    const bool may_be_list = (kind == word && argument.ends_with("LIST")) ||
+                             ((kind == word || kind == number) && argument.ends_with(",..."));
+    return may_be_list || kind == strings || kind == integers || kind == signed_integers ||
            kind == numbers;
 }
 

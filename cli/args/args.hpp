@@ -47,7 +47,7 @@ enum Use : unsigned {
 /// Limits of a number, or of each number of a list. Errors of integers state the limits themselves.
 struct Limits {
     double lowest = 0, highest = std::numeric_limits<double>::infinity();
-    const char* expected = "";
+    const char* expected = "";  ///< of a boolean: a word that its flag may have, with no effect
     std::size_t longest = std::numeric_limits<std::size_t>::max();  ///< of a list
     std::size_t shortest = 1;
 };

@@ -137,6 +137,16 @@ void share_values(std::vector<std::string>& words, const std::vector<AddedFlag>&
     }
 }
 
+/// Leaves out the word that a boolean flag may have: --qk-norm l2.
+void leave_out_words(std::vector<std::string>& words, const std::vector<AddedFlag>& flags) {
+    for (std::size_t i = 1; i < words.size(); ++i) {
+        const Option* const flag = flag_named(words[i - 1], flags);
+        if (flag != nullptr && is_boolean(*flag) && !words[i].empty() &&
+            words[i] == flag->limits.expected)
+            words.erase(words.begin() + static_cast<std::ptrdiff_t>(i));
+    }
+}
+
 /// A list or a range with blanks between its numbers, which are words of their own: --rows 0 4.
 void refuse_split(const std::vector<std::string>& words, std::size_t at, const Option& option) {
     const bool is_range = option.argument == std::string_view("A:B");
@@ -277,6 +287,7 @@ Args parse(int argc, const char* const* argv, const Program& program) {
         args.command->input != nullptr ? app.add_option("INPUT") : nullptr;
     const std::vector<AddedFlag> flags = add_flags(app, *args.command, program, words);
     share_values(words, flags);
+    leave_out_words(words, flags);
     check_words(words, flags);
     try {
         std::ranges::reverse(words);  // in CLI11's form

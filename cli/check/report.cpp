@@ -154,9 +154,9 @@ std::string changes_text(const Match& match) {
         // One flag may be of two conventions: both sides of a window.
         if (!change.flag.empty() && change.flag == before) continue;
         before = change.flag;
-        const bool has_words = change.flag.empty() ||
-                               (change.convention->keeps_words &&
-                                change.flag.find(change.found) == std::string::npos);
+        const bool has_words =
+            change.flag.empty() ||
+            (change.convention->keeps_words && change.flag.find(change.found) == std::string::npos);
         found += (found.empty() ? "" : " and ") + change.flag +
                  (has_words && !change.flag.empty() ? ", " : "") +
                  (has_words ? std::string(change.convention->beginning) + change.found : "");

@@ -59,7 +59,7 @@ Words known_words(const Explanation& e) {
                 {"out_proj", *g.config.out_proj},
                 {"rope", s.rope.has_value()},
                 {"has_past", g.past_len != 0},
-                {"has_sink", !s.sink.empty()},
+                {"has_sink", !s.sinks().empty()},
                 {"masks_first", s.mask_method == MaskMethod::neg_inf},
                 {"own_key", e.own_key().has_value()},
                 {"moves_queries", offset != 0},

@@ -110,7 +110,7 @@ std::string shares_text(const Explanation& e, std::size_t head) {
         text = masks_all ? "nothing, every key is masked" : "nothing, every weight is 0";
     }
     // Renormalized weights include the sink's share.
-    if (!e.plan.config.sink.empty() && e.plan.config.mask_method == MaskMethod::neg_inf &&
+    if (!e.plan.config.sinks().empty() && e.plan.config.mask_method == MaskMethod::neg_inf &&
         !e.has_only_kept()) {
         text += largest.keys.empty() ? "; " : ", ";
         text += "the sink keeps " + percent(share_of_sink(e, head, largest.total));

@@ -60,8 +60,8 @@ void write_query(HeadView& h) {
         g.has(ArrayId("normed_inputs").row()) ? ArrayId("normed_inputs") : "inputs";
     // Whether everything that the query is computed from is known.
     const bool is_turned = e.settings().rope && !is_rotated(h),
-               is_projected = !is_turned && h.has("W_query") && h.has(input.row().name) &&
-                              (h.has("b_query") || !g.config.qkv_bias),
+               is_projected = !is_turned && !g.config.qk_norm && h.has("W_query") &&
+                              h.has(input.row().name) && (h.has("b_query") || !g.config.qkv_bias),
                is_wrapper = e.settings().style == Style::wrapper;
     const Row numbers = h.row(query.row().name);
     Words words{{"is_projected", is_projected},
@@ -112,7 +112,8 @@ void write_products(HeadView& h) {
 Words step_words(const HeadView& h, const StepUse& use) {
     const Explanation& e = h.e;
     const Plan& plan = h.plan;
-    const double root = 1 / std::sqrt(static_cast<double>(plan.d_k));
+    const double root = 1 / std::sqrt(static_cast<double>(plan.d_k)),
+                 scale = scale_of(plan.config, *plan.config.scale, h.head);
     const bool has_init = e.settings().init != Init::none;
     const std::size_t heads = plan.heads, power = std::bit_floor(heads);
     const bool slopes_given = !plan.config.alibi_slopes.empty(),
@@ -121,18 +122,21 @@ Words step_words(const HeadView& h, const StepUse& use) {
                is_second = !is_geometric && h.head >= power;
     const std::size_t of = is_geometric ? heads : is_second ? 2 * power : power;
     const std::vector<std::string>& masks = e.source.additive_masks;
+    const std::vector<NamedFormula>& formulas = plan.config.score_formulas;
+    const bool is_formula = use.step.kernel == StepKind::formula;
     return {{"scale_is_one", !e.request.has("scale") && !has_init},
-            {"scale_is_root", *plan.config.scale == root},
+            {"scale_is_root", scale == root},
             {"has_init", has_init},
             {"is_signed", plan.config.alibi_distance == AlibiDistance::from_query},
             {"is_geometric", !slopes_given && is_geometric},
             {"has_formula", !slopes_given},
             {"has_two_formulas", !slopes_given && !is_geometric},
-            {"SCALE", e.format.number(*plan.config.scale)},
-            {"EXACT_SCALE", io::number_text(*plan.config.scale)},
+            {"SCALE", e.format.number(scale)},
+            {"EXACT_SCALE", io::number_text(scale)},
             {"ROOT", e.format.number(root)},
             {"SOFTCAP", io::number_text(plan.config.softcap)},
-            {"FORMULA", plan.config.score_mod.text},
+            {"OPTION", is_formula ? e.source_of(formulas[use.index].key) : ""},
+            {"FORMULA", is_formula ? formulas[use.index].formula.text : ""},
             {"STEP", is_second ? 2 * (h.head - power) + 1 : h.head + 1},
             {"OF", of},
             {"SLOPE", e.format.number(alibi_slope(plan.config, heads, h.head))},

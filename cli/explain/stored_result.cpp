@@ -136,7 +136,7 @@ template <class T>
 std::vector<NamedArray> steps_of(const Plan& plan, const NamedArray* scores, Array<T>& zeros) {
     AttentionCall<T> call;
     call.mask = settings_mask(plan);
-    call.sink = plan.config.sink;
+    call.sink = plan.config.sinks();
     call.first_query = plan.first_query;
     call.offset = plan.offset;
     call.query = Tensor4<T>::from_shape({plan.batch, plan.heads, std::size_t{0}, plan.d_k});

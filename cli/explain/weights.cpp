@@ -185,7 +185,7 @@ void write_powers(HeadView& h) {
     const double maximum = h.number("row_max"), total = h.number("softmax_denominator");
     const Row powers = h.row("exp_scores"), scores = h.row(h.last_scores());
     const bool leaves_some = h.masks_before_softmax();
-    const std::vector<double>& sinks = h.plan.config.sink;
+    const std::vector<double> sinks = h.plan.config.sinks();
     std::optional<double> exp_sink;
     if (!sinks.empty()) exp_sink = h.number("exp_sink");
     const std::size_t key = power_in_full(h, powers);

@@ -37,7 +37,7 @@ void check_request(const Request& request) {
         if (request.has(key))
             refuse(key,
                    "is not for results that ranks write by rows; expected none, or one process");
-    for (const char* key : {"score_mod", "prob_mod"})
+    for (const char* key : {"score_mod", "prob_mod", "relative_bias"})
         if (request.has(key)) refuse(key, "is not computed by ranks; expected one process");
     for (const char* key : {"past_key", "past_value"})
         if (request.has(key))
@@ -60,7 +60,7 @@ void check_plan(const Plan& plan) {
                                " is not divided among ranks; expected --emit "
                                "context_vectors, head_outputs or logsumexp");
     });
-    for (const MaskFormula& mask : plan.mask_formulas)
+    for (const NamedFormula& mask : plan.mask_formulas)
         throw SettingError(ErrorKind::usage, std::string(mask.key),
                            "is not computed by ranks; expected one process");
     if (plan.config.mask_method == MaskMethod::renormalize)

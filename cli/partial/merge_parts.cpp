@@ -153,7 +153,7 @@ void merge_parts(const std::vector<io::InputFile>& files, const Args& args) {
     MergedRows rows = join_parts(parts, plan);
 
     if (missing.empty()) {
-        rows.add_sinks(plan.config.sink, plan.config.dtype, plan.heads, plan.rows);
+        rows.add_sinks(plan.config.sinks(), plan.config.dtype, plan.heads, plan.rows);
         plan_output(request);
         request.settings = plan.config;
         request.asked = asked_in(files);

@@ -159,7 +159,7 @@ std::string ModelSource::note_of_other_attention(const Request& request) const {
                has_scale = request.settings.scale.has_value();
     const char* const bias =
         "T5's layers do not scale scores (--scale 1), and all such layers add a bias of relative "
-        "positions to them (--mask FILE)";
+        "positions to them (--relative-bias FILE, --mask FILE)";
     const char* const turn = "such layers rotate queries and keys (--rope half|interleaved)";
     for (const auto& [part, text] : {std::pair("relative_attention_bias", bias),
                                      {"SelfAttention.q.", bias},
@@ -167,7 +167,9 @@ std::string ModelSource::note_of_other_attention(const Request& request) const {
                                      {"inv_freq", turn}})
         for (const io::StoredArray& array : file_->arrays)
             if (array.name.find(part) != std::string::npos &&
-                !(text == turn ? has_rope : has_scale && request.has("mask")))
+                !(text == turn
+                      ? has_rope
+                      : has_scale && (request.has("mask") || request.has("relative_bias"))))
                 return concat(file_->name, " has ", io::quoted_name(array.name), ": ", text);
     if (!given_ || request.model_config || (has_scale && has_rope) || type_problem(request).empty())
         return {};

@@ -176,7 +176,8 @@ nlohmann::json asked_config(const io::ResultHead& head, const std::string& model
 std::string asked_beside_config(const Request& request, const std::vector<GivenSetting>& given,
                                 const OperandShapes& operands, io::LoadedModels& models);
 
-/// Leaves out the slopes and the distance of ALiBi, if that is off. For a request that says so itself.
+/// Leaves out the slopes and the distance of ALiBi, if that is off. For a request that says so
+/// itself.
 void leave_out_slopes(Request& request);
 
 /// Uses a result of attn as the request: its settings and the operands that its layout lists.

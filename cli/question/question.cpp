@@ -126,6 +126,7 @@ private:
         read("kv_segment_ids", 1, settings.kv_segment_ids);
         read("kv_lengths", 2, settings.query_lengths);
         read("block_mask", 2, settings.block_mask);
+        read("relative_bias", 2, settings.relative_bias);
     }
 
     /// Passes the array of a setting's file on, if it has one under `key`; it is read once.

@@ -107,7 +107,7 @@ private:
     }
     bool uses_positions() const {
         Variables uses = plan.config.score_mod.uses() | plan.config.prob_mod.uses();
-        for (const MaskFormula& mask : plan.mask_formulas) uses |= mask.formula.uses();
+        for (const NamedFormula& mask : plan.mask_formulas) uses |= mask.formula.uses();
         return plan.has_causal_rule() || uses_window() || uses_position(plan.config) ||
                (uses & (bit_of(Variable::q) | bit_of(Variable::qpos))) != 0;
     }
@@ -142,10 +142,10 @@ private:
              {"rope_half", plan.rope.pairs == Rope::half},
              {"append_cache", plan.past_len != 0},
              {"linear", p.is_linear()},
-             {"scales", *plan.config.scale != 1},
+             {"scales", *plan.config.scale != 1 || !plan.config.head_scales.empty()},
              {"divides_by_root",
               *plan.config.scale == 1.0 / std::sqrt(static_cast<double>(plan.d_k))},
-             {"scale_is_positive", *plan.config.scale > 0},
+             {"scale_is_positive", *plan.config.scale > 0 && plan.config.head_scales.empty()},
              {"alibi", plan.config.alibi},
              {"alibi_signed", plan.config.alibi_distance == AlibiDistance::from_query},
              {"positions", uses_positions()},
@@ -175,11 +175,15 @@ private:
                 arrays[formula.array_names[i]] = formula.arrays[i].get();
         };
         std::string mask;
-        for (const MaskFormula& one : plan.mask_formulas) {
+        for (const NamedFormula& one : plan.mask_formulas) {
             mask += (mask.empty() ? "" : in_c ? " && " : " & ") + text(one.formula);
             take_arrays(one.formula);
         }
-        take_arrays(plan.config.score_mod);
+        std::string relative_bias;
+        for (const auto& [key, formula] : plan.config.score_formulas) {
+            if (key == "relative_bias") relative_bias = text(formula);
+            take_arrays(formula);
+        }
         take_arrays(plan.config.prob_mod);
         std::string lets;
         for (const auto& [name, array] : arrays) {
@@ -204,14 +208,19 @@ private:
         const std::string score = text(plan.config.score_mod, "score"),
                           prob = text(plan.config.prob_mod, "weight");
         const auto calls = [&](const char* function) {
-            return in_c && (mask + score + prob).find(function) != std::string::npos;
+            return in_c &&
+                   (mask + relative_bias + score + prob).find(function) != std::string::npos;
         };
         add({{"mask_formula", mask},
+             {"score_formulas", concat(relative_bias.empty() ? "" : "relative_bias ",
+                                       plan.config.score_mod ? "score_mod" : "")},
+             {"relative_bias", relative_bias},
              {"score_mod", score},
              {"prob_mod", prob},
              {"divides", calls("floor_quotient")},
              {"remainders", calls("remainder_of") || calls("floor_quotient")},
-             {"formulas", !mask.empty() || plan.config.score_mod || plan.config.prob_mod},
+             {"formulas",
+              !mask.empty() || !plan.config.score_formulas.empty() || plan.config.prob_mod},
              {"lets", lets}});
     }
 
@@ -259,6 +268,7 @@ private:
              {"source_of_values", plan.projects ? source : "value"},
              {"heads", has_outputs ? "head_outputs" : "context_vectors"},
              {"scale", number(*plan.config.scale)},
+             {"head_scales", listed(plan.config.head_scales)},
              {"scale_attribute", attribute(*plan.config.scale)},
              {"softcap", plan.config.softcap != 0 ? number(plan.config.softcap) : ""},
              {"softcap_attribute", attribute(plan.config.softcap)},
@@ -269,7 +279,7 @@ private:
              {"keys_after", keys_at(1)},
              {"kv_lengths", listed(plan.config.kv_lengths)},
              {"many_kv_lengths", plan.config.kv_lengths.size() > 1},
-             {"sinks", listed(plan.config.sink)},
+             {"sinks", listed(plan.config.sinks())},
              {"many_sinks", plan.config.sink.size() > 1},
              {"kept_weight", number(p.kept_weight)},
              {"additive_masks", listed(p.additive_masks, " ")},

@@ -47,7 +47,7 @@ void check_settings(const Request& request, const LanguageRow& language) {
                      {"precision", is_from_flag(request, "precision"),
                       "a program has every digit; expected no precision"}});
     // Masks are arrays there, which NumPy computes.
-    for (const char* key : {"score_mod", "prob_mod"})
+    for (const char* key : {"score_mod", "prob_mod", "relative_bias"})
         if (request.has(key) && language.name == "onnx")
             throw setting_error(request, key,
                                 "programs in onnx have no such formula; expected --to numpy, torch "

@@ -53,7 +53,7 @@ void append_lists(std::string& out, const Array<double>& array, std::size_t axis
 json lists_of(const json& value) {
     if (!value.is_string()) return value;
     const std::string& text = value.get_ref<const std::string&>();
-    if (text.starts_with("[[")) return json::parse(text, nullptr, false);
+    if (text.starts_with('[')) return json::parse(text, nullptr, false);
     std::vector<double> numbers;
     const Limits limits{0, std::numeric_limits<double>::max(), "", std::size_t{1} << 31};
     if (!take(numbers, json(text), limits).empty()) return {};
@@ -92,6 +92,21 @@ std::string take_lengths(Request& request, const json& value, const Limits& limi
 void append_lengths(std::string& out, const Request& request) {
     append_field(out, request.settings.kv_lengths);
     append_array(out, request.settings.query_lengths);
+}
+
+std::string take_scales(Request& request, const json& value, const Limits& limits) {
+    Settings& s = request.settings;
+    const bool is_list = value.is_array() || value.dump().find(',') != std::string::npos;
+    std::vector<double> list;
+    std::string problem = is_list ? take(list, value, limits) : take(s.scale, value, limits);
+    if (problem.empty()) s.head_scales = std::move(list);
+    if (problem.empty() && is_list) s.scale = 1;
+    return problem;
+}
+
+void append_scales(std::string& json, const Request& request) {
+    const Settings& s = request.settings;
+    s.head_scales.empty() ? append_field(json, s.scale) : append_field(json, s.head_scales);
 }
 
 std::string take_let(Request& request, const json& value, const Limits&) {

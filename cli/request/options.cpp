@@ -31,7 +31,7 @@ constexpr unsigned saved = everywhere | as_saved;
 constexpr unsigned whole_model = in_model | in_scan;
 
 constexpr double most = std::numeric_limits<double>::max();
-constexpr double above_zero = std::numeric_limits<double>::denorm_min();
+constexpr Limits positive{std::numeric_limits<double>::denorm_min(), most, "a number above 0"};
 
 /// Larger than any layer, and small enough that products of two sizes fit in 64 bits.
 constexpr double largest_size = 0x1p31;
@@ -144,11 +144,9 @@ constexpr Option table[] = {
      "width of queries and keys, all heads together (default d_out)"},
     {"d_v", dimensions, layers, setting<&S::d_v>, size, "N", "width of values, all heads together (default d_out)"},
     {"heads", dimensions, several_heads, setting<&S::heads>, size, "N",
-     "number of heads (default: the model's, or from the query's shape, or 1)",
-     saved | whole_model},
+     "number of heads (default: the model's, or from the query's shape, or 1)", saved | whole_model},
     {"kv_heads", dimensions, several_heads, setting<&S::kv_heads>, size, "N",
-     "heads of keys and values, each shared by a group of heads (default as heads)",
-     saved | of_heads},
+     "heads of keys and values, each shared by a group of heads (default as heads)", saved | of_heads},
 
     {"init", weights, layers, init_field, {}, "",
      "how the parameters are drawn: linear, rand, randn, mha, or as torch.nn.init: xavier_uniform[,GAIN], "
@@ -263,8 +261,8 @@ constexpr Option table[] = {
     {"mask_method", masking, softmax, setting_among<mask_method_names, &S::mask_method>, {}, "",
      "mask scores before the softmax, or weights after it and divide rows by their sums"},
 
-    {"scale", scores, all_modes, setting<&S::scale>, {-most, most, "a finite number"}, "S",
-     "factor on the scores (default 1/sqrt(d_k); 1 with --init none)", saved | of_heads},
+    {"scale", scores, all_modes, scales_field, {-most, most, "a finite number, or one per head", std::size_t{1} << 31, 2}, "S,...",
+     "factor on the scores, one for all heads or one each (default 1/sqrt(d_k); 1 with --init none)", saved | of_heads},
     {"softcap", scores, softmax, setting<&S::softcap>, at_least_0, "C",
      "C tanh(x / C) on the scaled scores (default 0, off)", saved},
     {"alibi", scores, softmax, setting<&S::alibi>, {}, "",
@@ -273,16 +271,21 @@ constexpr Option table[] = {
      "of --alibi: -|k - p|, or k - p, which favours keys after the query (default absolute)", saved},
     {"alibi_slopes", scores, softmax, slopes_field, constants, "published|geometric|S,...|FILE",
      "slopes of --alibi, one per head: as published, 2^(-8(h+1)/heads), or these (default published)", saved},
+    {"relative_bias", scores, softmax, array_field<&S::relative_bias>, {}, "FILE",
+     "add a table's bias of each head, (buckets, heads), by the distance from query to key, as T5 does (default none)", saved},
+    {"relative_buckets", scores, softmax, setting<&S::relative_buckets>, size, "N",
+     "buckets of distances in --relative-bias, half of them for later keys unless causal (default its rows)", saved},
+    {"relative_max_distance", scores, softmax, setting<&S::relative_max_distance>, positive, "D",
+     "distance from which all keys are in the last bucket (default 128)", saved},
     {"score_mod", scores, softmax, setting<&S::score_mod>, {}, "FORMULA",
      "the scaled score becomes this, before masks, as score - 0.1 * abs(q - k) (default score)", saved},
     {"prob_mod", scores, softmax, setting<&S::prob_mod>, {}, "FORMULA",
      "the weight becomes this before dropout, as p * (p > 0.01); rows are not divided by their sums (default p)", saved},
     {"rope", scores, softmax, choice<NamedRope>, {}, "",
      "rotate queries and keys by their position, in pairs (i, i+d/2) or (2i, 2i+1), or not "
-     "(default none, or of the model's config)",
-     saved},
-    {"rope_base", scores, softmax, setting<&S::rope_base>,
-     {above_zero, most, "a number above 0"}, "B", "base of the angles (default 10000)", saved | whole_model},
+     "(default none, or of the model's config)", saved},
+    {"rope_base", scores, softmax, setting<&S::rope_base>, positive, "B",
+     "base of the angles (default 10000)", saved | whole_model},
     {"rope_dims", scores, softmax, setting<&S::rope_dims>, {2, largest_size}, "N",
      "dimensions of a head to rotate (default all)", saved},
     {"rope_scaling", scores, softmax, setting<&S::rope_scaling>, {0, 0, "one number or four", 4},
@@ -290,8 +293,12 @@ constexpr Option table[] = {
      "slower angles: all divided by F, or Llama 3.1's, which spares those that turn more than HIGH "
      "times in LENGTH positions (default none)", saved | whole_model},
     {"sink", scores, softmax, setting<&S::sink>, {0, 0, "numbers", std::size_t{1} << 31}, "S,...",
-     "logits in the softmax's denominator, one per head or one for all (default none)",
-     saved | of_heads},
+     "logits in the softmax's denominator, one per head or one for all (default none)", saved | of_heads},
+    {"softmax_plus", scores, softmax, setting<&S::softmax_plus>, at_least_0, "N",
+     "add N to the softmax's denominator, as a sink of ln N; 1: softmax1 (default 0, off)", saved},
+    {"qk_norm", scores, all_modes, setting<&S::qk_norm>, {0, 0, "l2"}, "",
+     "divide queries and keys by their L2 norm, as cosine attention does; linear: as Gated DeltaNet does. "
+     "Also --qk-norm l2 (default off)"},
 
     {"rule", recurrence, linear, setting_among<rule_names, &S::rule>, {}, "",
      "update of the state: none, decay, correction by beta, or both (default: what --decay and "
@@ -303,8 +310,6 @@ constexpr Option table[] = {
      "rate of the delta rule, per token and key head, or constants (default none)", everywhere},
     {"past_state", recurrence, linear, operand_field, {}, "FILE",
      "state before the first token, (batch, kv_heads, d_k, d_v) (default zeros)", source},
-    {"qk_norm", recurrence, linear, setting<&S::qk_norm>, {}, "",
-     "divide queries and keys by their length, as Gated DeltaNet does (default off)"},
 
     {"past_key", cache, softmax, operand_field, {}, "FILE",
      "cached keys, put before the new ones (default none)", source},

@@ -179,7 +179,7 @@ std::size_t move_idle_stages(Conventions& c, bool excludes) {
         switch (stage) {
             case ScoreStage::scale: return true;
             case ScoreStage::softcap: return c.softcap != 0;
-            case ScoreStage::alibi: return c.alibi.is_on || c.score_mod;
+            case ScoreStage::alibi: return c.alibi.is_on || c.modifies_scores();
             case ScoreStage::bias: return adds;
             case ScoreStage::block: return excludes;
         }

@@ -238,6 +238,7 @@ void without_formula(Alternatives& to) {
 
 constexpr ConventionRow conventions_of_masks[] = {
     {"mask_mod", "mask-mod ", without_formula<&Conventions::mask_mod>},
+    {"relative_bias", "relative-bias ", without_formula<&Conventions::relative_bias>},
     {"score_mod", "score-mod ", without_formula<&Conventions::score_mod>},
     {"prob_mod", "prob-mod ", without_formula<&Conventions::prob_mod>},
     {"mask_polarity", "", mask_polarities, polarity_flag},

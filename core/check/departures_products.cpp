@@ -70,7 +70,11 @@ void scales(Alternatives& to) {
 }
 
 std::string scale_flag(const Problem&, const Conventions& found) {
-    return found.weight_factor == 1 ? "--scale " + shortest_decimal(found.scale) : "";
+    if (found.weight_factor != 1) return "";
+    std::vector<double> scales = found.head_scales;
+    for (double& scale : scales) scale *= found.scale;
+    return scales.empty() ? "--scale " + shortest_decimal(found.scale)
+                          : "--scale=" + listed_numbers(scales);
 }
 
 constexpr const char* name_of_pairs(Rope pairs) {

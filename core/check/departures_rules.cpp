@@ -103,7 +103,8 @@ private:
     bool add_band(const RuleRow& row, const std::string& formula, bool causal, std::size_t n,
                   const Band& band) {
         std::string text = band.text(causal);
-        if (formula != "B" && text.find('&') != std::string::npos && formula.find("&&") == formula.npos)
+        if (formula != "B" && text.find('&') != std::string::npos &&
+            formula.find("&&") == formula.npos)
             text = "(" + text + ")";
         return add_rule(filled(formula, 'B', text), flag_of(row, causal, n, band), causal);
     }
@@ -139,8 +140,8 @@ private:
         if (band) {
             const bool is_window = band->left >= 0 && (causal || band->right >= 0);
             const auto side = [](std::int64_t x) { return x == Band::unbounded ? -1 : x; };
-            flag = is_window ? filled(flag, 'B', concat(side(band->left), ",",
-                                                        causal ? 0 : side(band->right)))
+            flag = is_window ? filled(flag, 'B',
+                                      concat(side(band->left), ",", causal ? 0 : side(band->right)))
                              : "";
         }
         if (flag.find('S') != flag.npos) {
@@ -230,7 +231,10 @@ private:
                     }
                 std::string list;
                 for (std::size_t i = 0; i < blocks.size(); ++i)
-                    list += concat(i == 0 ? "[" : i % across == 0 ? "],[" : ",", shortest_decimal(blocks[i]));
+                    list += concat(i == 0            ? "["
+                                   : i % across == 0 ? "],["
+                                                     : ",",
+                                   shortest_decimal(blocks[i]));
                 if (add_rule(concat("blocks[q // ", n, ", k // ", n, "] != 0"), "", causal,
                              {{"blocks", array_of({down, across}, blocks)}},
                              concat("blocks of ", n, causal ? " and causal: [" : ": [",
@@ -269,7 +273,9 @@ private:
         return concat(plan_.batch > 1 ? concat("batch entry ", b, ", ") : "",
                       plan_.heads > 1 ? concat("head ", h, ", ") : "", "query ",
                       plan_.first_query + row, " attends to ",
-                      count == 0 ? "no key" : count == 1 ? "key " + list : "keys " + list);
+                      count == 0   ? "no key"
+                      : count == 1 ? "key " + list
+                                   : "keys " + list);
     }
 
     bool agrees_with_question() {

@@ -28,9 +28,9 @@ void score_orders(Alternatives& to) {
     // The stages that do something, in words; the others are sorted to the end of the order.
     const auto words_of = [&](Order& order) {
         const Conventions& asked = to.problem.asked;
-        const char* const terms = !asked.alibi.is_on ? "score-mod"
-                                  : asked.score_mod  ? "alibi, score-mod"
-                                                     : "alibi";
+        const char* const terms = !asked.alibi.is_on        ? "score-mod"
+                                  : asked.modifies_scores() ? "alibi, score-mod"
+                                                            : "alibi";
         const char* const names[] = {"scale", "softcap", terms, "additive mask", "masked keys"};
         Conventions c = to.problem.asked;
         c.order = order;
@@ -167,8 +167,9 @@ void sinks(Alternatives& to) {
         set("added to the denominator as it is", changed([](double s) { return std::log(s); }));
 }
 
-std::string sink_flag(const Problem&, const Conventions& found) {
-    return found.sink.empty() ? "" : "--sink=" + listed_numbers(found.sink);
+std::string sink_flag(const Problem& problem, const Conventions& found) {
+    const std::string flag = found.sink.empty() ? "" : "--sink=" + listed_numbers(found.sink);
+    return problem.plan.config.softmax_plus == 0 ? flag : "--softmax-plus 0 " + flag;
 }
 
 using Lengths = std::vector<std::uint64_t>;

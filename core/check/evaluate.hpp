@@ -143,7 +143,8 @@ private:
     void find_allowed(QueryRow& q);
     /// Takes the stages on a copy of the products, up to and including `last`.
     void take_stages(const QueryRow& q, KeyNumbers& x, std::optional<ScoreStage> last) const;
-    void scale_scores(KeyNumbers& x) const;
+    double scale_of(std::size_t head) const;
+    void scale_scores(double scale, KeyNumbers& x) const;
     void cap_scores(KeyNumbers& x) const;
     void add_alibi(const QueryRow& q, KeyNumbers& x) const;
     void modify_scores(const QueryRow& q, KeyNumbers& x) const;

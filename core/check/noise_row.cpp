@@ -28,8 +28,9 @@ bool Candidate::has_noise(const Evaluator& evaluator, const Conventions& c, Arra
                                          "logsumexp"};
     const Problem& problem = evaluator.problem();
     const NumberType type = evaluator.arithmetic();
-    if ((type != NumberType::float16 && type != NumberType::bfloat16) || c.drops || c.score_mod ||
-        c.prob_mod || problem.input_norm || problem.query_norm || problem.key_norm)
+    if ((type != NumberType::float16 && type != NumberType::bfloat16) || c.drops ||
+        c.modifies_scores() || c.prob_mod || problem.input_norm || problem.query_norm ||
+        problem.key_norm)
         return false;
     // In linear attention the roundings of normalised queries and keys are among those of its
     // steps.
@@ -135,7 +136,7 @@ void Candidate::add_noise_of_values(const QueryRow& q, const RowsView& values, d
 
 /// Without `of_query` and `of_key` of its keys, which cost the most.
 NoisyRow Candidate::noisy_scores(const QueryRow& q) const {
-    const double u = type_.unit, scale = c_.scale, cap = c_.softcap;
+    const double u = type_.unit, scale = scale_of(q.at.head), cap = c_.softcap;
     const bool is_float16 = shared_.arithmetic() == NumberType::float16;
     const std::vector<double>&score = q.scores.value, &weight = q.weight.value;
     const double cell_size = std::log1p(2 * u);

@@ -92,6 +92,8 @@ Conventions conventions_of(const Problem& problem) {
     asked.scale = *plan.config.scale;
     asked.softcap = plan.config.softcap;
     asked.mask_mod = !plan.mask_formulas.empty();
+    asked.head_scales = plan.config.head_scales;
+    asked.relative_bias = plan.config.relative_bias != nullptr;
     asked.score_mod = bool(plan.config.score_mod);
     asked.prob_mod = bool(plan.config.prob_mod);
     asked.alibi.is_on = plan.config.alibi;
@@ -107,7 +109,7 @@ Conventions conventions_of(const Problem& problem) {
         asked.masks[i] = {has_mask(problem, i, false) ? MaskUse::added : MaskUse::blocks,
                           plan.keeps_true()};
     if (plan.config.mask_method == MaskMethod::renormalize) asked.blocking = Blocking::renormalize;
-    asked.sink = plan.config.sink;
+    asked.sink = plan.config.sinks();
     asked.drops = plan.config.dropout != 0;
     return asked;
 }

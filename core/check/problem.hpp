@@ -173,8 +173,9 @@ struct PositionRule {
 struct Conventions : ProjectionConvention {
     // Scores. Each stage is applied to what the one before gives, masked scores included.
     double scale = 1;
-    double softcap = 0;              ///< 0 is off
-    bool softcap_multiplies = true;  ///< c tanh(x / c); else tanh(x / c)
+    std::vector<double> head_scales;  ///< factors on it, one for each head; empty: none
+    double softcap = 0;               ///< 0 is off
+    bool softcap_multiplies = true;   ///< c tanh(x / c); else tanh(x / c)
     std::array<ScoreStage, 5> order = default_score_order;
     AlibiConvention alibi;
 
@@ -182,9 +183,9 @@ struct Conventions : ProjectionConvention {
     BandConvention band;
     std::shared_ptr<const PositionRule> rule;  ///< in place of the band and of formulas; or null
     std::vector<std::uint64_t> kv_lengths;     ///< empty: all keys are valid
-    bool lengths_from_end = false;            ///< the last keys are the valid ones
-    std::uint64_t first_key = 0;              ///< keys before it are excluded
-    PaddingAxis padding = PaddingAxis::keys;  ///< others only where q_len == kv_len
+    bool lengths_from_end = false;             ///< the last keys are the valid ones
+    std::uint64_t first_key = 0;               ///< keys before it are excluded
+    PaddingAxis padding = PaddingAxis::keys;   ///< others only where q_len == kv_len
     std::array<MaskConvention, mask_operands.size()> masks;
     bool mask_transposed = false;  ///< the mask's last two axes are swapped; they are equal
     bool mask_tiled = false;       ///< entry b, head h has the mask of entry (b heads + h) % batch
@@ -199,7 +200,9 @@ struct Conventions : ProjectionConvention {
     bool drops = false;        ///< the question's dropout is applied
     bool rescales_dropout = true;
     double weight_factor = 1;  ///< the weights are multiplied by it after the softmax
-    bool mask_mod = false, score_mod = false, prob_mod = false;  ///< the question's formulas
+    /// The question's formulas.
+    bool mask_mod = false, relative_bias = false, score_mod = false, prob_mod = false;
+    bool modifies_scores() const { return relative_bias || score_mod; }
 
     /// Arrays that are rounded to a type after they are computed.
     struct Rounding {

@@ -63,7 +63,7 @@ void Candidate::find_allowed(QueryRow& q) {
     if (!c_.rule && band.right >= 0) block_unless(0, at + band.right + 1);
     block_unless(as_signed(c_.first_key), all);
     if (!c_.rule && c_.mask_mod)
-        for (const MaskFormula& mask : plan_.mask_formulas) apply(mask.formula);
+        for (const NamedFormula& mask : plan_.mask_formulas) apply(mask.formula);
     const bool pads_keys = c_.padding != PaddingAxis::queries,
                pads_queries = c_.padding != PaddingAxis::keys;
     if (!c_.kv_lengths.empty()) {
@@ -135,7 +135,7 @@ void Candidate::take_stages(const QueryRow& q, KeyNumbers& x,
     x = q.raw;
     for (const ScoreStage stage : c_.order) {
         switch (stage) {
-            case ScoreStage::scale: scale_scores(x); break;
+            case ScoreStage::scale: scale_scores(scale_of(q.at.head), x); break;
             case ScoreStage::softcap: cap_scores(x); break;
             case ScoreStage::alibi:
                 add_alibi(q, x);
@@ -148,10 +148,14 @@ void Candidate::take_stages(const QueryRow& q, KeyNumbers& x,
     }
 }
 
-void Candidate::scale_scores(KeyNumbers& x) const {
-    for (double& value : x.value) value *= c_.scale;
+double Candidate::scale_of(std::size_t head) const {
+    return c_.head_scales.empty() ? c_.scale : c_.scale * c_.head_scales[head];
+}
+
+void Candidate::scale_scores(double scale, KeyNumbers& x) const {
+    for (double& value : x.value) value *= scale;
     if (!with_errors_) return;
-    const double factor = std::abs(c_.scale);
+    const double factor = std::abs(scale);
     for (std::size_t k = 0; k < x.value.size(); ++k) {
         x.store(k, x.independent[k] * factor, model_);
         x.common[k] *= factor;
@@ -217,7 +221,7 @@ double Candidate::slope_of(std::size_t head) const {
         }
         return 0.0;
     };
-    return slope_of_head() * alibi.sign * (alibi.is_scaled ? c_.scale : 1);
+    return slope_of_head() * alibi.sign * (alibi.is_scaled ? scale_of(head) : 1);
 }
 
 double Candidate::alibi_distance(const QueryRow& q, std::size_t key) const {
@@ -259,15 +263,17 @@ void Candidate::apply_formula(const Expression& formula, const QueryRow& q, Numb
 }
 
 void Candidate::modify_scores(const QueryRow& q, KeyNumbers& x) const {
-    if (!c_.score_mod) return;
-    Numbers scores{1, x.value.size(), std::move(x.value), {}};
-    for (std::size_t k = 0; k < scores.columns && with_errors_; ++k)
-        scores.error.push_back(x.error(k));
-    apply_formula(plan_.config.score_mod, q, scores);
-    x.value = std::move(scores.value);
-    for (std::size_t k = 0; k < scores.columns && with_errors_; ++k)
-        x.replace(k, scores.bound(k) + model_.rounding(x.value[k]));
-    x.scaled.clear();
+    for (const auto& [key, formula] : plan_.config.score_formulas) {
+        if (!(key == "score_mod" ? c_.score_mod : c_.relative_bias)) continue;
+        Numbers scores{1, x.value.size(), std::move(x.value), {}};
+        for (std::size_t k = 0; k < scores.columns && with_errors_; ++k)
+            scores.error.push_back(x.error(k));
+        apply_formula(formula, q, scores);
+        x.value = std::move(scores.value);
+        for (std::size_t k = 0; k < scores.columns && with_errors_; ++k)
+            x.replace(k, scores.bound(k) + model_.rounding(x.value[k]));
+        x.scaled.clear();
+    }
 }
 
 double Candidate::added_by_mask(const QueryRow& q, std::size_t which, std::size_t key) const {

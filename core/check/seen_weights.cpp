@@ -73,11 +73,9 @@ std::vector<double> recovered_weights(const Problem& problem, const TheirArray& 
                     values.at(k));
             Unmixing unmixing(values.view());
             for (std::size_t row = 0; row < plan.rows; ++row) {
-                const std::size_t first = is_joined
-                                              ? ((b * plan.rows + row) * plan.heads + h) * d
-                                              : ((b * plan.heads + h) * plan.rows + row) * d;
-                const std::vector<double> x =
-                    unmixing.solve({outputs.values.data() + first, d});
+                const std::size_t first = is_joined ? ((b * plan.rows + row) * plan.heads + h) * d
+                                                    : ((b * plan.heads + h) * plan.rows + row) * d;
+                const std::vector<double> x = unmixing.solve({outputs.values.data() + first, d});
                 if (x.empty()) return {};
                 weights.insert(weights.end(), x.begin(), x.end());
             }

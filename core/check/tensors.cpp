@@ -80,9 +80,11 @@ void normalise_with_error(const ErrorModel& model, const InputNorm& norm, double
 
 /// x / sqrt(sum of squares + 1e-6), as Gated DeltaNet.
 void normalise_length_with_error(const ErrorModel& model, double* x, double* error,
-                                 std::size_t count) {
-    constexpr double eps = 1e-6;
-    const double factor = 1 / std::sqrt(inner_product(x, x, count) + eps);
+                                 std::size_t count, bool is_recurrent) {
+    constexpr double eps = 1e-6, least = 1e-12;
+    const double squares = inner_product(x, x, count);
+    const double factor =
+        1 / (is_recurrent ? std::sqrt(squares + eps) : std::max(std::sqrt(squares), least));
     const double factor_error =
         model.gamma(count + 4) + norms_of(x, error, count).error_two * factor;
     for (std::size_t i = 0; i < count; ++i) {
@@ -345,7 +347,8 @@ std::shared_ptr<const BoundedRows> Evaluator::heads(Tensor slot, const Conventio
             x.spread = std::sqrt(static_cast<double>(x.columns));
         if (problem_.plan.config.qk_norm && slot != Tensor::value)
             for (std::size_t row = 0; row < x.rows; ++row)
-                normalise_length_with_error(model_, x.at(row), x.error_at(row), x.columns);
+                normalise_length_with_error(model_, x.at(row), x.error_at(row), x.columns,
+                                            problem_.plan.config.rule.has_value());
         x.set_norms();
         return x;
     });

@@ -92,6 +92,12 @@ struct Expression {
     Variables uses() const { return nodes.empty() ? 0 : nodes.back().uses; }
 };
 
+/// A formula, and the setting that it comes from.
+struct NamedFormula {
+    std::string_view key;
+    Expression formula;
+};
+
 /// Limits that no formula of a person reaches.
 inline constexpr std::size_t longest_expression = 4096, max_nodes = 512, deepest_expression = 64;
 

@@ -62,10 +62,11 @@ FusedCall<T>::FusedCall(const kernels::Kernel& kernel, const AttentionCall<T>& c
       dropout_(use.totals ? no_dropout : call.dropout, grid_.sizes, call.first_query,
                kernel.table->draws),
       steps_(steps_taken(call, call.biases.size())),
-      formula_(call.score_mod, call.sizes, call.first_key),
       workers_(std::min(threads.threads(), grid_.items())) {
     const ScoreRow any{call, call.scale, nullptr, grid_.sizes.heads, d_k(),         0,
                        0,    0,          0,       &call.sizes,       call.first_key};
+    for (const auto& [key, formula] : call.score_formulas)
+        formulas_.emplace_back(formula, call.sizes, call.first_key);
     for (const StepUse& taken : steps_)
         if (taken.step.input_divisor != nullptr) divisor_ = taken.step.input_divisor(any);
     for (const Broadcast& bias : call.biases) biases_.emplace_back(bias.values());
@@ -76,7 +77,7 @@ FusedCall<T>::FusedCall(const kernels::Kernel& kernel, const AttentionCall<T>& c
     if (!use.totals)
         for (FusedWorker<T>& worker : workers_) allocate(worker, use.weights);
     if (grid_.splits > 1) allocate_splits();
-    folds_scale_ = query_is_in_range(std::abs(call.scale / divisor_));
+    folds_scale_ = call.head_scales.empty() && query_is_in_range(std::abs(call.scale / divisor_));
 }
 
 template <class T>
@@ -162,7 +163,8 @@ void FusedCall<T>::fill_tile(const TileRows& rows, std::size_t i, FusedWorker<T>
     for (std::size_t step = 0; step < steps_.size(); ++step) {
         steps[step].kind = steps_[step].step.kernel;
         steps[step].divisor = static_cast<T>(divisor_);
-        steps[step].formula = &formula_.formula();
+        if (steps[step].kind == StepKind::formula)
+            steps[step].formula = &formulas_[steps_[step].index].formula();
         steps[step].batch = static_cast<T>(rows.batch);
         steps[step].is_signed = call_.alibi_distance == AlibiDistance::from_query;
     }

@@ -2,6 +2,7 @@
 // buffers of its workers. stream_rows.cpp runs it in pieces.
 #pragma once
 
+#include <deque>
 #include <limits>
 
 #include "core/fused/attend_fused.hpp"
@@ -95,7 +96,7 @@ private:
     TileDropout dropout_;
     std::vector<StepUse> steps_;
     std::vector<Array<T>> biases_;
-    KernelFormula<T> formula_;
+    std::deque<KernelFormula<T>> formulas_;
     double divisor_ = 1;              // a step's division of its input, which the scale includes
     bool folds_scale_ = false;        // queries are multiplied by the scale
     std::vector<std::size_t> slots_;  // of each head among the chosen ones, or not_chosen

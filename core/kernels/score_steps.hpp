@@ -208,8 +208,8 @@ inline T apply_plainly(const Step<T>& step, const Tile<T>& t, std::size_t lane, 
             if (number == 0) return score;
             return number * static_cast<T>(__builtin_tanh(static_cast<double>(score / number)));
         case StepKind::alibi:
-            return score + number * alibi_factor(step, static_cast<std::ptrdiff_t>(key) -
-                                                           t.position[lane]);
+            return score +
+                   number * alibi_factor(step, static_cast<std::ptrdiff_t>(key) - t.position[lane]);
         case StepKind::formula: {
             using One = OneLane<T>;
             apply_formula<One>(*step.formula, 1, &score, 1, [&](Variable variable, std::size_t) {

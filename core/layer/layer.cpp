@@ -80,7 +80,7 @@ void add_rules(AttentionCall<T>& call, const Plan& plan, Operands& operands) {
     call.offset = plan.offset;
     call.sizes = plan.expression_sizes();
     call.prob_mod = plan.config.prob_mod;
-    call.sink = plan.config.sink;
+    call.sink = plan.config.sinks();
     call.top = plan.top;
     Masks masks = take_masks(plan, operands);
     for (Broadcast& bias : masks.biases) bias.template round_to<T>();

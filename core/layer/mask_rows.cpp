@@ -54,7 +54,7 @@ constexpr auto all_mask_rows = []<std::size_t... which>(std::index_sequence<whic
          {"mask_mod", "allowed_by_formulas",
           [](const Plan& plan) { return !plan.mask_formulas.empty(); },
           [](Masks& masks, const MaskRow& row, const Plan& plan, Operands&) {
-              for (const MaskFormula& mask : plan.mask_formulas)
+              for (const NamedFormula& mask : plan.mask_formulas)
                   add_expression(masks.rules, mask.formula, plan.expression_sizes(), row.allowed);
           }}});
 }

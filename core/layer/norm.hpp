@@ -56,16 +56,17 @@ void normalise(const InputNorm& norm, std::span<T> row) {
 }
 
 /// Divides each of these rows of d numbers by sqrt(sum of its squares + 1e-6), as Gated DeltaNet
-/// does.
+/// does; without `is_recurrent` by its L2 norm, at least 1e-12, as torch.nn.functional.normalize.
 template <class T>
-void to_unit_length(T* row, std::size_t rows, std::size_t d) {
-    constexpr double eps = 1e-6;
+void to_unit_length(T* row, std::size_t rows, std::size_t d, bool is_recurrent = true) {
+    constexpr double eps = 1e-6, least = 1e-12;
     for_each_index(rows, [&](std::size_t at) {
         T* const x = row + at * d;
         double squares = 0;
         for (std::size_t i = 0; i < d; ++i)
             squares += static_cast<double>(x[i]) * static_cast<double>(x[i]);
-        const double factor = 1 / std::sqrt(squares + eps);
+        const double factor =
+            1 / (is_recurrent ? std::sqrt(squares + eps) : std::max(std::sqrt(squares), least));
         for (std::size_t i = 0; i < d; ++i)
             x[i] = static_cast<T>(static_cast<double>(x[i]) * factor);
     });

@@ -120,7 +120,9 @@ Recurrence<T> Stages<T>::recurrence(Operands& operands) const {
 template <class T>
 void Stages<T>::rotate_and_append(AttentionCall<T>& call, Operands& operands) const {
     for (Tensor4<T>* x : {&call.query, &call.key})
-        if (plan.config.qk_norm) to_unit_length(x->data(), x->size() / x->shape(3), x->shape(3));
+        if (plan.config.qk_norm)
+            to_unit_length(x->data(), x->size() / x->shape(3), x->shape(3),
+                           plan.config.rule.has_value());
     recorder.record("unrotated_queries", call.query);
     recorder.record("unrotated_keys", call.key);
     if (plan.rope.dims != 0)

@@ -8,6 +8,7 @@
 
 #include "core/model/parameter.hpp"
 #include "core/operator/rope.hpp"
+#include "core/operator/score_steps.hpp"
 
 namespace attn {
 
@@ -63,16 +64,6 @@ struct RelativePositions {
     bool clamps_to_length = false;  ///< also clamps to the number of tokens
     /// Maps a distance between query and key to a distance in rows; null: unchanged.
     std::function<std::int64_t(std::int64_t distance)> bucket;
-};
-
-/// Buckets of distances between key and query. Distant buckets grow logarithmically (Raffel et al.
-/// 2020, arXiv 1910.10683).
-struct DistanceBuckets {
-    std::size_t count = 32;
-    double max_distance = 128;
-    bool both_sides = true;  ///< otherwise only keys before the query
-
-    std::size_t of(std::size_t query, std::size_t key) const;
 };
 
 /// ALiBi: the slope of each head times the distance to the key. A constant for all keys of a query

@@ -265,25 +265,6 @@ std::vector<std::size_t> indices_of_largest(const std::vector<double>& scores, s
     return indices;
 }
 
-std::size_t DistanceBuckets::of(std::size_t query, std::size_t key) const {
-    std::size_t buckets = count, first = 0, distance = query > key ? query - key : 0;
-    if (both_sides) {
-        buckets /= 2;
-        if (key > query) {
-            first = buckets;
-            distance = key - query;
-        }
-    }
-    const std::size_t exact = buckets / 2;
-    if (distance < exact) return first + distance;
-    const double ratio = std::log(static_cast<double>(distance) / static_cast<double>(exact)) /
-                         std::log(max_distance / static_cast<double>(exact));
-    // At the edges of buckets it is an integer, below which rounding must not bring it.
-    const double more = ratio * static_cast<double>(buckets - exact) + 1e-9;
-    const auto limit = static_cast<double>(buckets - 1 - exact);
-    return first + exact + static_cast<std::size_t>(std::clamp(more, 0.0, limit));
-}
-
 std::vector<double> sine_row(double position, std::size_t width, double shortened) {
     constexpr double base = 10000;
     const std::size_t cosines = width / 2, sines = width - cosines;

@@ -158,9 +158,10 @@ inline constexpr ArrayRow rows[] = {
     {"head_outputs", {batch, heads, q_len, d_v}, nothing, any},
     {"context_vectors", {batch, heads_apart, q_len, d_out}, nothing, any},
 
-    // After alibi, after a formula, and after each of at most two additive masks.
+    // After alibi, after each of at most two formulas, and each of at most two additive masks.
     {"alibi_scores", per_key, softmax, trace},
-    {"score_mod_scores", per_key, softmax, trace},
+    {"formula_0_scores", per_key, softmax, trace},
+    {"formula_1_scores", per_key, softmax, trace},
     {"bias_0_scores", per_key, softmax, trace},
     {"bias_1_scores", per_key, softmax, trace},
     // 1 where this rule alone allows the key.

@@ -14,11 +14,12 @@ namespace {
 /// differently. Source: Vaswani et al. 2017, section 3.2.1.
 template <class T>
 void apply_scale(std::span<T> scores, const ScoreRow& row, std::size_t) {
-    const double root = std::sqrt(static_cast<double>(row.d_k));
-    if (row.scale == 1.0 / root)
+    const double root = std::sqrt(static_cast<double>(row.d_k)),
+                 scale = scale_of(row.asked, row.scale, row.head);
+    if (scale == 1.0 / root)
         for (T& score : scores) score /= static_cast<T>(root);
     else
-        for (T& score : scores) score *= static_cast<T>(row.scale);
+        for (T& score : scores) score *= static_cast<T>(scale);
 }
 
 /// c tanh(x / c). Gemma 2 (arXiv 2408.00118, section 2); ONNX Attention's softcap.
@@ -52,9 +53,9 @@ void apply_alibi(std::span<T> scores, const ScoreRow& row, std::size_t) {
 
 /// A formula of the score.
 template <class T>
-void apply_formula(std::span<T> scores, const ScoreRow& row, std::size_t) {
-    compute_row(row.asked.score_mod, *row.sizes, {row.batch, row.head, row.query}, row.first_key,
-                scores);
+void apply_formula(std::span<T> scores, const ScoreRow& row, std::size_t index) {
+    compute_row(row.asked.score_formulas[index].formula, *row.sizes,
+                {row.batch, row.head, row.query}, row.first_key, scores);
 }
 
 /// x + bias, an additive mask.
@@ -65,8 +66,8 @@ void apply_bias(std::span<T> scores, const ScoreRow& row, std::size_t index) {
         scores[key] += static_cast<T>(bias.at(row.batch, row.head, row.query, key));
 }
 
-constexpr ArrayId emits_once[] = {"scaled_scores", "capped_scores", "alibi_scores",
-                                  "score_mod_scores"};
+constexpr ArrayId emits_once[] = {"scaled_scores", "capped_scores", "alibi_scores"},
+                  formula_scores[] = {"formula_0_scores", "formula_1_scores"};
 
 // Steps are applied in this order.
 constexpr ScoreStep all_score_steps[] = {
@@ -75,7 +76,7 @@ constexpr ScoreStep all_score_steps[] = {
      .apply = {apply_scale, apply_scale},
      .emits = {&emits_once[0], 1},
      .kernel = StepKind::scale,
-     .number = [](const ScoreRow& row) { return row.scale; }},
+     .number = [](const ScoreRow& row) { return scale_of(row.asked, row.scale, row.head); }},
     {.key = "softcap",
      .times = [](const ScoreSettings& asked, std::size_t) -> std::size_t {
          return asked.softcap == 0 ? 0 : 1;
@@ -97,11 +98,9 @@ constexpr ScoreStep all_score_steps[] = {
      .uses_position = true,
      .adds_terms = true},
     {.key = "score_mod",
-     .times = [](const ScoreSettings& asked, std::size_t) -> std::size_t {
-         return asked.score_mod ? 1 : 0;
-     },
+     .times = [](const ScoreSettings& asked, std::size_t) { return asked.score_formulas.size(); },
      .apply = {apply_formula, apply_formula},
-     .emits = {&emits_once[3], 1},
+     .emits = formula_scores,
      .kernel = StepKind::formula,
      .adds_terms = true},
     {.key = "mask",
@@ -127,6 +126,25 @@ double alibi_slope(const ScoreSettings& asked, std::size_t heads, std::size_t he
     if (head < power || asked.slope_formula == SlopeFormula::geometric)
         return slope(head + 1, asked.slope_formula == SlopeFormula::geometric ? heads : power);
     return slope(2 * (head - power) + 1, 2 * power);
+}
+
+std::size_t DistanceBuckets::of(std::size_t query, std::size_t key) const {
+    std::size_t buckets = count, first = 0, distance = query > key ? query - key : 0;
+    if (both_sides) {
+        buckets /= 2;
+        if (key > query) {
+            first = buckets;
+            distance = key - query;
+        }
+    }
+    const std::size_t exact = buckets / 2;
+    if (distance < exact) return first + distance;
+    const double ratio = std::log(static_cast<double>(distance) / static_cast<double>(exact)) /
+                         std::log(max_distance / static_cast<double>(exact));
+    // At the edges of buckets it is an integer, below which rounding must not bring it.
+    const double more = ratio * static_cast<double>(buckets - exact) + 1e-9;
+    const auto limit = static_cast<double>(buckets - 1 - exact);
+    return first + exact + static_cast<std::size_t>(std::clamp(more, 0.0, limit));
 }
 
 std::span<const ScoreStep> score_steps() {

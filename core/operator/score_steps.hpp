@@ -30,14 +30,28 @@ enum class AlibiDistance {
 inline constexpr Names<AlibiDistance, 2> alibi_distance_names{
     {{AlibiDistance::absolute, "absolute"}, {AlibiDistance::from_query, "signed"}}};
 
-/// The settings of the steps, except the scale.
+inline constexpr double default_max_distance = 128;
+
+/// Buckets of distances between key and query. Distant buckets grow logarithmically (Raffel et al.
+/// 2020, arXiv 1910.10683).
+struct DistanceBuckets {
+    std::size_t count = 32;
+    double max_distance = default_max_distance;
+    bool both_sides = true;  ///< otherwise only keys before the query
+
+    std::size_t of(std::size_t query, std::size_t key) const;
+};
+
+/// The settings of the steps, except a scale of all heads.
 struct ScoreSettings {
     double softcap = 0;  ///< c of c tanh(x / c); 0 is off
     bool alibi = false;
     std::optional<AlibiDistance> alibi_distance;  ///< empty: absolute
-    std::optional<SlopeFormula> slope_formula;  ///< empty: published, or given slopes
-    std::vector<double> alibi_slopes;           ///< one for each head; empty: by the formula
-    Expression score_mod;                       ///< of the score; empty: none
+    std::optional<SlopeFormula> slope_formula;    ///< empty: published, or given slopes
+    std::vector<double> alibi_slopes;             ///< one for each head; empty: by the formula
+    std::vector<double> head_scales;              ///< one for each head; empty: the scale of all
+    Expression score_mod;                         ///< of the score; empty: none
+    std::vector<NamedFormula> score_formulas;     ///< in order, `score_mod` last; set by make_plan
 };
 
 /// The scores of one query, and the inputs of its steps. `position` is the query's position among
@@ -89,6 +103,11 @@ struct StepUse {
 
 /// The steps of a question, in order.
 std::vector<StepUse> steps_taken(const ScoreSettings& asked, std::size_t additive_masks);
+
+/// Of one head, where `scale` is that of all.
+inline double scale_of(const ScoreSettings& asked, double scale, std::size_t head) {
+    return asked.head_scales.empty() ? scale : asked.head_scales[head];
+}
 
 double alibi_slope(const ScoreSettings& asked, std::size_t heads, std::size_t head);
 

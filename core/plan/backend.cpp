@@ -96,8 +96,8 @@ std::string lacks_of_kernels(const Plan& plan) {
     if (!plan.config.rule && plan.config.mask_method == MaskMethod::renormalize)
         return "has mask_method renormalize";
     if (plan.config.prob_mod) return "has prob_mod";
-    if (plan.config.score_mod && !suits_kernels(plan.config.score_mod, plan.expression_sizes()))
-        return "has such a score_mod";
+    for (const auto& [key, formula] : plan.config.score_formulas)
+        if (!suits_kernels(formula, plan.expression_sizes())) return concat("has such a ", key);
     std::string lacks;
     plan.emit.for_each([&](ArrayId array) {
         const bool is_beyond = array.row().from == From::reference;

@@ -21,7 +21,7 @@ bool counts_entries(const Plan& plan) {
 /// Whether something besides the operands depends on the index of a head.
 bool counts_heads(const Plan& plan) {
     return has_axis(plan.operands, 1) || plan.config.sink.size() > 1 || plan.config.alibi ||
-           plan.config.dropout != 0;
+           !plan.config.head_scales.empty() || plan.config.dropout != 0;
 }
 
 /// Part `part` of `parts` equal parts.

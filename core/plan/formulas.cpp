@@ -166,14 +166,50 @@ constexpr NamedMask named_masks[] = {
     {"neighborhood", [](const Settings& s) { return !s.neighborhood.empty(); }, grid_formula},
 };
 
+/// T5's bias of each head for the distance between query and key.
+NamedFormula relative_bias(const Settings& s, const Plan& plan) {
+    const Array<double>& table = *s.relative_bias;
+    if (table.dimension() != 2 || table.shape(1) != plan.heads)
+        refuse("relative_bias", "a table of shape ", shape_text(table.shape()),
+               "; expected (buckets, ", plan.heads, "), a column for each head");
+    const DistanceBuckets buckets{
+        static_cast<std::size_t>(s.relative_buckets.value_or(table.shape(0))),
+        s.relative_max_distance.value_or(default_max_distance), !*s.causal};
+    const std::size_t fewest = buckets.both_sides ? 4 : 2;
+    if (buckets.count < fewest || buckets.count > table.shape(0))
+        refuse("relative_buckets", buckets.count, " buckets; expected ", fewest, " to ",
+               table.shape(0), ", the rows of the table");
+    const std::size_t exact = buckets.count / fewest;
+    if (!(buckets.max_distance > static_cast<double>(exact)))
+        refuse("relative_max_distance", "not above ", exact,
+               ", the distances with a bucket each; expected more");
+    // Of keys before the first query to those after the last, whose numbers the offsets move.
+    const auto [low, high] = std::ranges::minmax(plan.offset.values());
+    const std::int64_t before = as_signed(plan.q_len) - 1 + high,
+                       after = as_signed(plan.kv_len) - 1 - low;
+    Numbers numbers;
+    for (std::size_t h = 0; h < plan.heads; ++h)
+        for (std::int64_t distance = -before; distance <= after; ++distance) {
+            const auto far = static_cast<std::size_t>(std::abs(distance));
+            const std::size_t bucket = distance < 0 ? buckets.of(far, 0) : buckets.of(0, far);
+            numbers.push_back(table.data()[bucket * plan.heads + h]);
+        }
+    const ExpressionArrays arrays{
+        {"relative", array_of({plan.heads, numbers.size() / plan.heads}, numbers)}};
+    const std::string shift = concat(before < 0 ? " - " : " + ", std::abs(before));
+    return {"relative_bias",
+            parse_expression("relative_bias", concat("score + relative[h, k - q", shift, "]"),
+                             Variable::score, arrays)};
+}
+
 /// All masks that are formulas, of settings whose defaults are filled in.
-std::vector<MaskFormula> make_mask_formulas(const Settings& s, const Plan& plan) {
+std::vector<NamedFormula> make_mask_formulas(const Settings& s, const Plan& plan) {
     if (s.kv_segment_ids != nullptr && s.segment_ids == nullptr)
         refuse("kv_segment_ids", "requires --segment-ids");
     if (!s.block_size.empty() && s.block_mask == nullptr)
         refuse("block_size", "requires --block-mask; a model's longest input is --context-length");
     if (!s.grid.empty() && s.neighborhood.empty()) refuse("grid", "requires --neighborhood");
-    std::vector<MaskFormula> formulas;
+    std::vector<NamedFormula> formulas;
     for (const NamedMask& mask : named_masks) {
         if (!mask.is_given(s)) continue;
         ExpressionArrays arrays;
@@ -199,11 +235,18 @@ void read_formulas(Settings& s) {
     if (!any && !s.let.empty()) refuse("let", "requires --mask-mod, --score-mod or --prob-mod");
 }
 
-void check_formulas(Plan& plan, const Settings& s) {
+void check_formulas(Plan& plan, Settings& s) {
+    if (s.relative_bias == nullptr && (s.relative_buckets || s.relative_max_distance))
+        refuse(s.relative_buckets ? "relative_buckets" : "relative_max_distance",
+               "requires --relative-bias");
+    s.score_formulas.clear();
+    if (s.relative_bias != nullptr) s.score_formulas.push_back(relative_bias(s, plan));
+    if (s.score_mod) s.score_formulas.push_back({"score_mod", s.score_mod});
     plan.mask_formulas = make_mask_formulas(s, plan);
     for (const auto& [key, formula] : plan.mask_formulas)
         check_indices(key, formula, plan.expression_sizes());
-    if (s.score_mod) check_indices("score_mod", s.score_mod, plan.expression_sizes());
+    for (const auto& [key, formula] : s.score_formulas)
+        check_indices(key, formula, plan.expression_sizes());
     if (s.prob_mod) check_indices("prob_mod", s.prob_mod, plan.expression_sizes());
 }
 

@@ -15,9 +15,8 @@ void resolve_alignment(Settings& s, const Plan& plan, bool is_switched_off) {
     const Variables of_positions = bit_of(Variable::q) | bit_of(Variable::qpos);
     const bool in_formula =
         ((s.mask_mod.uses() | s.score_mod.uses() | s.prob_mod.uses()) & of_positions) != 0;
-    const bool aligned =
-        *s.causal || !s.window.empty() || uses_position(s) || in_formula || s.chunk || s.dilation ||
-        !s.grid.empty();
+    const bool aligned = *s.causal || !s.window.empty() || uses_position(s) || in_formula ||
+                         s.chunk || s.dilation || !s.grid.empty() || s.relative_bias != nullptr;
     if (is_switched_off && !aligned) {
         s.may_follow = s.may_follow || s.causal_align;
         s.causal_align.reset();
@@ -58,6 +57,7 @@ void check_range(const Settings& s) {
     for (const ScoreStep& step : score_steps())
         if (step.must_fit_dtype != nullptr) check(step.key, step.must_fit_dtype(s));
     for (double slope : s.alibi_slopes) check("alibi_slopes", slope);
+    for (double scale : s.head_scales) check("scale", scale);
     for (double logit : s.sink) check("sink", logit);
     constexpr double clears = -std::numeric_limits<double>::infinity();  // a factor of 0
     for (double log_decay : s.decay)
@@ -76,6 +76,13 @@ void resolve_scores(Settings& s, const Plan& plan) {
         refuse("alibi_slopes", slopes, " slopes; expected ", plan.heads, ", one per head");
     if (s.alibi && slopes == 0) follow(s, s.slope_formula, SlopeFormula::published);
     if (s.alibi) follow(s, s.alibi_distance, AlibiDistance::absolute);
+    const std::size_t scales = s.head_scales.size(),
+                      takes = row_of(s.mode).mechanism == Mechanism::linear ? 1 : plan.heads;
+    if (scales != 0 && scales != takes)
+        refuse("scale", scales, " scales; expected one",
+               takes == 1 ? "" : concat(", or ", takes, ", one per head"));
+    if (s.softmax_plus != 0 && !s.sink.empty())
+        refuse("softmax_plus", "conflicts with --sink; expected one of them, or --softmax-plus 0");
     if (s.sink.size() > 1 && s.sink.size() != plan.heads)
         refuse("sink", "logits for ", s.sink.size(), " heads; expected ",
                plan.heads == 1 ? "" : "1 or ", plan.heads);

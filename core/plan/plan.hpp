@@ -15,12 +15,6 @@ struct Shapes {
     std::size_t batch, heads, kv_heads, q_len, kv_len, d_in, d_k, d_v, d_out;
 };
 
-/// A mask as a formula, and the setting that it comes from.
-struct MaskFormula {
-    std::string_view key;
-    Expression formula;
-};
-
 struct Plan {
     Settings config;         ///< with every default filled in
     OperandShapes operands;  ///< what the plan was made from, with `config`
@@ -44,7 +38,7 @@ struct Plan {
     bool packed = false;    ///< given heads are concatenated in the columns, (.., len, heads * d)
 
     RopeSettings rope;
-    std::vector<MaskFormula> mask_formulas;
+    std::vector<NamedFormula> mask_formulas;
 
     unsigned met = needs::nothing;  ///< the conditions that hold, bits of needs::Need
     ArraySet emit;

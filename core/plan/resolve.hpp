@@ -46,6 +46,6 @@ void check_draws(const Plan& plan);
 /// Reads the settings that are formulas.
 void read_formulas(Settings& s);
 /// Sets the plan's masks that are formulas, and checks the indices of all formulas.
-void check_formulas(Plan& plan, const Settings& s);
+void check_formulas(Plan& plan, Settings& s);
 
 }  // namespace attn

@@ -1,6 +1,7 @@
 // The settings of one attention computation: modes, choices and their names, one struct.
 #pragma once
 
+#include <cmath>
 #include <optional>
 #include <vector>
 
@@ -92,7 +93,9 @@ inline constexpr double default_rope_base = 10000;
 struct LinearSettings {
     std::optional<Rule> rule;
     std::vector<double> decay, beta;  ///< constants: one for all key heads, or one each
-    bool qk_norm = false;  ///< queries and keys are divided by sqrt(sum of squares + 1e-6)
+    /// Queries and keys are divided by sqrt(sum of squares + 1e-6); in modes with a softmax by
+    /// their L2 norm, or 1e-12.
+    bool qk_norm = false;
 };
 
 /// One question. An empty optional means the default, which may depend on the input's shape;
@@ -139,6 +142,14 @@ struct Settings : ScoreSettings, MaskSettings, LinearSettings {
     std::optional<std::uint64_t> rope_dims;  ///< leading dimensions of a head that are rotated
     std::vector<double> rope_scaling;  ///< {factor}, or {factor, low, high, length}; empty: none
     std::vector<double> sink;          ///< one logit per head in the softmax's denominator
+    double softmax_plus = 0;           ///< added to the denominator: a sink of its logarithm
+    /// The logits in the denominator, in either form.
+    std::vector<double> sinks() const {
+        return softmax_plus == 0 ? sink : std::vector{std::log(softmax_plus)};
+    }
+    std::shared_ptr<const Array<double>> relative_bias;  ///< (buckets, heads), as in T5
+    std::optional<std::uint64_t> relative_buckets;       ///< empty: the rows of it
+    std::optional<double> relative_max_distance;         ///< empty: 128
 
     double dropout = 0;  ///< probability of dropping a weight, 0 to 1
     std::optional<Seed> dropout_seed;

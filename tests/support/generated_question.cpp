@@ -166,6 +166,7 @@ void draw_modifiers(GeneratedQuestion<T>& question, ByteDice& dice, std::ostream
     if (dice.one_in(4))
         call.softcap = dice.among({0.5, 30.0, 1000.0, sizeof(T) == 4 ? 1e38 : 1e307});
     call.alibi = dice.one_in(4);
+    if (dice.one_in(2)) call.alibi_distance = AlibiDistance::from_query;
     if (dice.one_in(4))
         for (std::size_t h = 0; h < question.heads(); ++h)
             call.sink.push_back(dice.among({0.0, 2.5, -200.0, 300.0, 1e4, -1e4}));
@@ -226,7 +227,8 @@ Formula<Real> GeneratedQuestion<T>::formula() const {
             for (std::size_t i = 0; i < d_k; ++i)
                 x += query[i] * real(call.key.data()[(kv_row + k) * d_k + i]);
             if (call.softcap != 0) x = cap * std::tanh(x / cap);
-            if (call.alibi) x += slope * (real(k) - position);
+            const Real distance = real(k) - position;
+            if (call.alibi) x += slope * (call.alibi_distance ? distance : -std::abs(distance));
             for (const Array<double>& bias : biases) x += real(bias(q, k));
             score[k] = x;
             peak = std::max(peak, x);

@@ -39,6 +39,7 @@ inline AttentionCall<double> widened(const AttentionCall<float>& call) {
     wide.scale = call.scale;
     wide.softcap = call.softcap;
     wide.alibi = call.alibi;
+    wide.alibi_distance = call.alibi_distance;
     wide.biases = call.biases;
     wide.mask = call.mask;
     wide.sink = call.sink;

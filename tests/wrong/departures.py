@@ -207,7 +207,7 @@ def alibi_slopes(q):
         if not np.allclose(value, slopes):
             yield label, {"slopes": value}
     yield "none", {"slopes": None}, ("alibi_sign",)
-    yield "of the absolute distance", {"alibi_distance": "absolute"}, ("alibi_sign",)
+    yield "of the signed distance", {"alibi_distance": "signed"}, ("alibi_sign",)
     yield "scaled with the scores", {"order": ("alibi", "scale", "softcap", "additive", "block")}, ("softcap_order",)
 
 

@@ -36,7 +36,7 @@ class Program:
     softcap_factor: object = None  # c * tanh(x / c) by default
     order: tuple = ("scale", "softcap", "alibi", "additive", "block")
     slopes: object = None  # (heads,)
-    alibi_distance: str = "signed"  # signed, absolute
+    alibi_distance: str = "absolute"  # or signed
 
     causal: bool = False
     causal_shift: int = 0

@@ -77,7 +77,8 @@ static const @type@ $name@extents.$from@ =
             {
                 real squares = 0, *x = $heads[b][h][@row@];
                 for (int c = 0; c < D_K; ++c) squares += x[c] * x[c];
-                for (int c = 0; c < D_K; ++c) x[c] /= sqrt@f@(squares + (real)1e-06);
+                @if linear: for (int c = 0; c < D_K; ++c) x[c] /= sqrt@f@(squares + (real)1e-06);
+                @if !linear: for (int c = 0; c < D_K; ++c) x[c] /= fmax@f@(sqrt@f@(squares), (real)1e-12);
             }
 @end
 
@@ -310,8 +311,10 @@ int main(void)
                     scores[j] = 0;
                     for (int c = 0; c < D_K; ++c) scores[j] += queries[b][h][i][c] * keys[b][g][j][c];
                 }
-                @if scales divides_by_root: for (int j = 0; j < K; ++j) scores[j] /= sqrt@f@(D_K);
-                @if scales !divides_by_root: for (int j = 0; j < K; ++j) scores[j] *= (real)@scale@;
+                @if head_scales: static const real scales[H] = {@head_scales@};
+                @if head_scales: for (int j = 0; j < K; ++j) scores[j] *= scales[h];
+                @if scales !head_scales divides_by_root: for (int j = 0; j < K; ++j) scores[j] /= sqrt@f@(D_K);
+                @if scales !head_scales !divides_by_root: for (int j = 0; j < K; ++j) scores[j] *= (real)@scale@;
                 @if softcap: for (int j = 0; j < K; ++j) scores[j] = (real)@softcap@ * tanh@f@(scores[j] / (real)@softcap@);
 @if alibi
 @if alibi_slopes
@@ -326,6 +329,7 @@ int main(void)
                 const real slope = @slope@;
                 for (int j = 0; j < K; ++j) scores[j] += slope * @distance@;
 @end
+    @if relative_bias:             for (int j = 0; j < K; ++j) scores[j] = @relative_bias@;
     @if score_mod:             for (int j = 0; j < K; ++j) scores[j] = @score_mod@;
 @for mask in @additive_masks@
                 for (int j = 0; j < K; ++j) scores[j] += $mask@element.$mask@;

@@ -33,7 +33,7 @@
 @if heads_axis: @let of_heads .reshape(-1, 1, 1)
 @# Whether scaled_dot_product_attention computes the same. Some backends take the root of the scale.
 @let operator
-@if torch !score_mod !prob_mod scale_is_positive !linear !softcap !sinks !renormalize !drop !masked_rows: @let operator yes
+@if torch !score_formulas !prob_mod scale_is_positive !linear !softcap !sinks !renormalize !drop !masked_rows: @let operator yes
 
 @def normed to x norm
 @if torch
@@ -156,7 +156,9 @@ def split(x, heads):  # (..., tokens, heads * d) to (..., heads, tokens, d)
 @if key_norm: @norm_heads keys @K-PAST@ @KV_H@ key_norm
 @if qk_norm
 @for x in queries keys
-$x = $x / @np@.sqrt(($x ** 2).sum(-1, @keep@) + 1e-6)
+@if linear: $x = $x / @np@.sqrt(($x ** 2).sum(-1, @keep@) + 1e-6)
+@if !linear torch: $x = F.normalize($x, dim=-1)
+@if !linear !torch: $x = $x / np.maximum(np.sqrt(($x ** 2).sum(-1, @keep@)), 1e-12)
 @end
 @end
 @if rotate
@@ -199,8 +201,9 @@ values = @join@([past_value, values], -2)
 @if shares_keys: keys, values = keys.@repeat@(@H/KV_H@, -3), values.@repeat@(@H/KV_H@, -3)
 @step scores scores = queries @ keys.@swap@(-2, -1)
 @if scales
-@if divides_by_root: scaled_scores = scores / math.sqrt(@D_K@)
-@if !divides_by_root: scaled_scores = scores * @scale@
+@if divides_by_root !head_scales: scaled_scores = scores / math.sqrt(@D_K@)
+@if head_scales: scaled_scores = scores * @array@([@head_scales@], dtype=@real@)@of_heads@
+@if !divides_by_root !head_scales: scaled_scores = scores * @scale@
 @let scores scaled_scores
 @end
 @if softcap: @step scores capped_scores = @softcap@ * @np@.tanh(@scores@ / @softcap@)
@@ -208,10 +211,10 @@ values = @join@([past_value, values], -2)
 @slopes
 @step scores alibi_scores = @scores@ + slopes * @distance@@as_real@
 @end
-@if score_mod
+@for formula in @score_formulas@
 @formula_names
 score = @scores@
-@step scores score_mod_scores = @score_mod@
+@step scores $formula_scores = @$formula@
 @end
 @if additive_masks
 @for mask in @additive_masks@

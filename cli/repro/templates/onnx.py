@@ -171,9 +171,15 @@
     $x_squares = Mul ($x, $x)
 @integer 3
     $x_sum = ReduceSum ($x_squares, i_3)
+@if linear
 @number tiny 1e-06
     $x_shifted = Add ($x_sum, tiny)
     $x_length = Sqrt ($x_shifted)
+@else
+@number least 1e-12
+    $x_norm = Sqrt ($x_sum)
+    $x_length = Max ($x_norm, least)
+@end
     unit_$x = Div ($x, $x_length)
 @end
 
@@ -253,6 +259,10 @@ shape = np.broadcast_shapes(attn_mask.shape, (@Q@, @K@))
 @end
 @end
 @if !operator !linear
+@if head_scales
+scale = np.array([@head_scales@], dtype=@real@)@of_heads@
+@let feeds @feeds@ scale
+@end
 @if alibi
 @slopes
 alibi = slopes * @distance@@as_real@
@@ -352,7 +362,7 @@ attention (""" + operands + """)
     transposed_keys = Transpose <perm = [0, 1, 3, 2]> (@keys@)
     @step scores scores = MatMul (@queries@, transposed_keys)
 @if scales
-@number scale @scale@
+@if !head_scales: @number scale @scale@
     @step scores scaled_scores = Mul (scores, scale)
 @end
 @if softcap
