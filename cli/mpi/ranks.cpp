@@ -40,7 +40,7 @@ void check_request(const Request& request) {
     for (const char* key : {"mask_mod", "score_mod", "prob_mod", "prefix_len", "keep_first",
                             "chunk", "dilation", "segment_ids"})
         if (request.has(key)) refuse(key, "is not computed by ranks; expected one process");
-    for (const char* key : {"past_key", "past_value"})
+    for (const char* key : {"past_key", "past_value", "value_input"})
         if (request.has(key))
             refuse(key, "is not divided among ranks; expected all keys in one file");
     for (const char* key : {"example", "text", "text_file", "rand", "randn", "token_ids"})

@@ -233,7 +233,7 @@ private:
             return;
         const io::FileArray given = array_of_input(rule.key);
         if (!request_.has_file(rule.key) && !given && !rule.is_required(projects_)) return;
-        const bool may_hold_nan = rule.key == std::string_view("context") && may_hide_rows();
+        const bool may_hold_nan = rule.modes == in(Mode::cross) && may_hide_rows();
         io::ArrayRules allowed =
             rules(rule.lowest_rank, rule.highest_rank, rule.nonfinite || may_hold_nan);
         allowed.boolean = rule.is_mask();

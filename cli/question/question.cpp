@@ -204,11 +204,13 @@ void check_finite_rows(const Request& request, const Plan& plan, const Operands&
         }
     };
     const bool has_context = row_of(plan.config.mode).context;
-    for (const bool of_context : {false, true}) {
-        if (!of_context && draws_inputs(request)) continue;  // no elements yet
-        const char* const key = of_context ? "context" : "inputs";
-        const RealArray& array = of_context ? operands["context"] : operands["inputs"];
-        array.visit([&](const auto& values) { check(key, values, of_context || !has_context); });
+    for (const OperandId operand :
+         {OperandId("inputs"), OperandId("context"), OperandId("value_input")}) {
+        const bool of_inputs = operand == OperandId("inputs");
+        if (of_inputs && draws_inputs(request)) continue;  // no elements yet
+        operands[operand].visit([&](const auto& values) {
+            check(operand.row().key, values, !of_inputs || !has_context);
+        });
     }
 }
 

@@ -234,7 +234,9 @@ private:
              {"dtype", row_of(plan.config.dtype).name},
              {"source_of_queries", plan.projects ? tokens : "query"},
              {"source_of_keys", plan.projects ? source : "key"},
-             {"source_of_values", plan.projects ? source : "value"},
+             {"source_of_values", p.has("value_input") ? "value_input"
+                                  : plan.projects      ? source
+                                                       : "value"},
              {"heads", has_outputs ? "head_outputs" : "context_vectors"},
              {"scale", number(*plan.config.scale)},
              {"scale_attribute", attribute(*plan.config.scale)},

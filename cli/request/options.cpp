@@ -104,6 +104,8 @@ constexpr Option table[] = {
     {"rand", input, all_modes, setting<&S::rand>, drawn, "[B,]N,D",
      "draw the input as torch.rand(tokens, d_in) or torch.rand(batch, tokens, d_in) does after "
      "--seed, before the parameters; in sdpa query, key and value, each [B,][H,]N,D"},
+    {"value_input", input, cross, operand_field, {}, "FILE",
+     "what values are made from, with the tokens of --context (default --context)", source},
     {"randn", input, all_modes, setting<&S::randn>, drawn, "[B,]N,D",
      "the same as torch.randn does"},
     {"uniform", input, all_modes, setting<&S::uniform>, {-most, most, "two numbers, as -4,4", 2, 2}, "A,B",

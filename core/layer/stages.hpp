@@ -94,7 +94,8 @@ struct Stages {
     /// that the plan uses and may be x; the weights' norms are applied to the heads. Without
     /// weights each head has its own columns of x; each independent head has all of them.
     AttentionCall<T> project(const LayerWeights<T>* weights, const Tensor3<T>& x,
-                             const Tensor3<T>& source) const;
+                             const Tensor3<T>& source,
+                             const Tensor3<T>* value_source = nullptr) const;
 
     /// The same of queries, keys and values that are given, with all keys, in any rank that the
     /// plan admits.

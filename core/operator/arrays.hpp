@@ -36,6 +36,7 @@ enum class Axis {
     d_v,
     d_out,
     joined,       ///< columns of all heads, concatenated
+    d_value_input,
     query_width,  ///< columns after a projection of one group
     key_width,
     value_width,
@@ -114,6 +115,7 @@ inline constexpr ArrayRow rows[] = {
     {"decay", {batch, cache_heads, tokens, d_k}, operand, any},
     {"beta", {batch, cache_heads, tokens, d_k}, operand, any},
     // The name `mask` is that of the joined masks, of 0 and 1.
+    {"value_input", {batch, none, new_keys, d_value_input}, operand, any},
     {"attn_mask", {batch, cache_heads, tokens, kv_len}, operand, any},
     {"key_padding_mask", {batch, none, none, kv_len}, operand, any},
     {"normed_inputs", {batch, none, tokens, d_in}, norm, any},
@@ -121,7 +123,7 @@ inline constexpr ArrayRow rows[] = {
     {"b_query", {none, groups, none, query_width}, projections | qkv_bias, any},
     {"W_key", {none, groups, key_width, d_context}, projections, any},
     {"b_key", {none, groups, none, key_width}, projections | qkv_bias, any},
-    {"W_value", {none, groups, value_width, d_context}, projections, any},
+    {"W_value", {none, groups, value_width, d_value_input}, projections, any},
     {"b_value", {none, groups, none, value_width}, projections | qkv_bias, any},
     {"W_out", {none, none, d_out, joined}, out_proj, any},
     {"b_out", {none, none, none, d_out}, out_proj | out_bias, any},
@@ -310,6 +312,7 @@ constexpr std::string_view axis_name(Axis axis, bool heads_apart = false) {
         case Axis::key_width:
         case Axis::value_width: return "d_out";
     }
+        case Axis::d_value_input:
     return "";
 }
 

@@ -347,7 +347,8 @@ WeightShapes Plan::weight_shapes() const {
     const std::size_t groups = independent_heads() ? heads : 1;
     WeightShapes shapes{shape(groups, d_in, Axis::query_width, config.qkv_bias),
                         shape(groups, d_context, Axis::key_width, config.qkv_bias),
-                        shape(groups, d_context, Axis::value_width, config.qkv_bias), std::nullopt};
+                        shape(groups, d_value_input, Axis::value_width, config.qkv_bias),
+                        std::nullopt};
     if (*config.out_proj) shapes.out = shape(1, heads * d_v, Axis::d_out, *config.out_bias);
     return shapes;
 }

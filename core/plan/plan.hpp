@@ -29,8 +29,8 @@ struct Plan {
     std::size_t q_len = 0;     ///< all queries, even if only one row is computed
     std::size_t past_len = 0;  ///< cached keys, before the new ones
     std::size_t kv_len = 0;    ///< cached and new keys
-    std::size_t d_in = 0,
-                d_context = 0;     ///< columns of the input and of the source of keys and values
+    /// Columns of the input, and of the sources of keys and of values.
+    std::size_t d_in = 0, d_context = 0, d_value_input = 0;
     std::size_t d_k = 0, d_v = 0;  ///< of one head
     std::size_t d_out = 0;         ///< of the context vectors
 

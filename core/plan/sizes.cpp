@@ -57,7 +57,7 @@ void read_operator_sizes(const Settings& s, const OperandShapes& operands, Plan&
         if (!heads_axis && k[axis] != q[axis])
             refuse_shape("key", k, "the batch of query ", shape_text(q));
     }
-    plan.d_in = plan.d_context = from_end(q, 1);
+    plan.d_in = plan.d_context = plan.d_value_input = from_end(q, 1);
     if (row_of(s.mode).mechanism == Mechanism::linear && plan.kv_len != plan.q_len)
         refuse_shape("key", k, plan.q_len, " rows as in query ", shape_text(q),
                      ": every token has all three");
@@ -70,11 +70,15 @@ void read_layer_sizes(const Settings& s, const OperandShapes& operands, Plan& pl
     plan.shown.with_heads = has_heads_axis(s);
     if (context.size() != x.size() || (plan.shown.batched && context[0] != x[0]))
         refuse_shape("context", context, "the rank and batch of the input, ", shape_text(x));
+    const Shape& of_values = operands["value_input"].empty() ? context : operands["value_input"];
+    if (!std::equal(of_values.begin(), of_values.end() - 1, context.begin(), context.end() - 1))
+        refuse_shape("value_input", of_values, "the tokens of the context, ", shape_text(context));
     plan.batch = plan.shown.batched ? x[0] : 1;
     plan.q_len = from_end(x, 2);
     plan.kv_len = from_end(context, 2);
     plan.d_in = from_end(x, 1);
     plan.d_context = from_end(context, 1);
+    plan.d_value_input = from_end(of_values, 1);
     plan.heads = s.heads.value_or(1);
     plan.kv_heads = s.kv_heads.value_or(plan.heads);
     const std::size_t parts = s.style == Style::split ? plan.heads : 1;
@@ -277,6 +281,7 @@ Number Plan::numbers(ArrayId array) const {
     return result;
 }
 
+        case Axis::d_value_input: return number(d_value_input);
 template double Plan::size_of(Axis) const;
 template std::uint64_t Plan::size_of(Axis) const;
 template double Plan::numbers(ArrayId) const;
