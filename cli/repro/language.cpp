@@ -139,6 +139,8 @@ private:
              {"rope_half", plan.rope.pairs == Rope::half},
              {"append_cache", plan.past_len != 0},
              {"linear", p.is_linear()},
+             {"bonus", p.has("bonus")},
+             {"decay_plain", plan.has_plain_decay()},
              {"scales", *plan.config.scale != 1},
              {"divides_by_root",
               *plan.config.scale == 1.0 / std::sqrt(static_cast<double>(plan.d_k))},

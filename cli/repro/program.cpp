@@ -45,6 +45,8 @@ public:
             add_heads_given();
         for (const OperandRow& row : operand_rows)
             if (!row.is_tokens()) add_of_heads(row);
+        if (const std::vector<double> bonus = plan().bonus(); !bonus.empty())
+            add("bonus", {plan().kv_heads, plan().d_k}, {program_.with_heads(), true}, bonus);
         if (plan().config.dropout != 0) add_dropout();
     }
 

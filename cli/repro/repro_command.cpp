@@ -48,10 +48,11 @@ void check_settings(const Request& request, const LanguageRow& language) {
                       "a program has every digit; expected no precision"}});
     // ONNX's operators take masks as arrays, which NumPy computes.
     const bool is_python = language.name == "numpy" || language.name == "torch";
-    for (const char* key : {"score_mod", "prob_mod", "mask_mod", "prefix_len", "keep_first",
-                            "chunk", "dilation", "segment_ids"}) {
-        const bool is_mask =
-            key != std::string_view("score_mod") && key != std::string_view("prob_mod");
+    for (const char* key :
+         {"score_mod", "prob_mod", "bonus", "decay_form", "mask_mod", "prefix_len", "keep_first",
+          "chunk", "dilation", "segment_ids", "cu_seqlens"}) {
+        constexpr std::string_view others[] = {"score_mod", "prob_mod", "bonus", "decay_form"};
+        const bool is_mask = std::ranges::find(others, key) == std::end(others);
         if (request.has(key) && !is_python && !(is_mask && language.name == "onnx"))
             throw setting_error(request, key,
                                 concat("programs in ", language.name,

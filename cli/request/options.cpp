@@ -270,6 +270,11 @@ constexpr Option table[] = {
     {"prob_mod", scores, softmax, setting<&S::prob_mod>, {}, "FORMULA",
      "the weight becomes this before dropout, as p * (p > 0.01); rows are not divided by their sums (default p)", saved},
     {"rope", scores, softmax, choice<NamedRope>, {}, "",
+    {"decay_form", recurrence, linear, setting_among<decay_form_names, &S::decay_form>, {}, "",
+     "what --decay has: logs of factors, as fla's g, or the factors (default log)"},
+    {"bonus", recurrence, linear, array_field<&S::bonus>, {}, "LIST|FILE",
+     "RWKV-6's u, (kv_heads, d_k) or one number: outputs are read before a token's decay and update, its own "
+     "key times this added (default none)"},
      "rotate queries and keys by their position, in pairs (i, i+d/2) or (2i, 2i+1), or not "
      "(default none, or of the model's config)",
      saved},

@@ -154,6 +154,7 @@ Problem make_problem(const Plan& plan, const Operands& operands, const Result& r
             },
             array_named("dropout_mask", result.arrays)->values);
     }
+    problem.bonus = plan.bonus();
     problem.asked = conventions_of(problem);
     return problem;
 }

@@ -114,7 +114,9 @@ Recurrence<T> Stages<T>::recurrence(Operands& operands) const {
     Recurrence<T> gates;
     gates.decay = gate_of_heads(plan, operands["decay"].take<T>(), plan.config.decay);
     const std::span decay(gates.decay.begin(), gates.decay.end());
-    exponentials(decay.data(), decay.size(), T{0}, decay.data());
+    if (!plan.has_plain_decay()) exponentials(decay.data(), decay.size(), T{0}, decay.data());
+    const std::vector<double> bonus = plan.bonus();
+    gates.bonus.assign(bonus.begin(), bonus.end());
     gates.beta = gate_of_heads(plan, operands["beta"].take<T>(), plan.config.beta);
     if (RealArray& past = operands["past_state"]; past.dimension() != 0)
         gates.past_state = {past.take<T>(), {plan.batch, plan.kv_heads, plan.d_k, plan.d_v}};

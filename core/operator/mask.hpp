@@ -29,6 +29,8 @@ struct MaskSettings {
     /// (tokens) or (batch, tokens): tokens with the same number attend to each other; of the
     /// queries, and of the keys if they are others; or null.
     std::shared_ptr<const Array<double>> segment_ids, kv_segment_ids;
+    /// Where each sequence of packed ones begins, and the end of the last; of keys, if not null.
+    std::shared_ptr<const Array<double>> cu_seqlens, cu_seqlens_k;
 };
 
 /// Keys [first, end).

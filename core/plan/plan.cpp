@@ -60,7 +60,9 @@ void check_range(const Settings& s) {
     for (double logit : s.sink) check("sink", logit);
     constexpr double clears = -std::numeric_limits<double>::infinity();  // a factor of 0
     for (double log_decay : s.decay)
-        if (log_decay != clears) check("decay", log_decay);
+        if (log_decay != clears || s.decay_form == DecayForm::plain) check("decay", log_decay);
+    for (std::size_t i = 0; s.bonus != nullptr && i < s.bonus->size(); ++i)
+        check("bonus", s.bonus->data()[i]);
     for (double rate : s.beta) check("beta", rate);
 }
 
@@ -269,6 +271,9 @@ Plan make_plan(Settings settings, const OperandShapes& operands, const PlanOptio
     if (options.trace) {
         s.average_heads = false;
         s.head.clear();
+    if (options.trace && (s.bonus != nullptr || s.decay_form == DecayForm::plain))
+        refuse(s.bonus != nullptr ? "bonus" : "decay_form",
+               "is not explained; expected --emit all of attn linear, which has every state");
     }
     plan.widest = widest_given(s);
     const bool is_switched_off = s.causal && !*s.causal;

@@ -60,8 +60,16 @@ struct Plan {
     }
 
     /// Whether the causal mask and the window are rules of their own, not parts of formulas.
-    bool has_causal_rule() const { return *config.causal && config.prefix_len.empty(); }
-    bool has_window_rule() const { return !config.window.empty() && !config.keep_first; }
+    bool has_causal_rule() const {
+        return *config.causal && config.prefix_len.empty() && config.cu_seqlens == nullptr;
+    }
+    bool has_window_rule() const {
+        return !config.window.empty() && !config.keep_first && config.cu_seqlens == nullptr;
+    }
+
+    /// (kv_heads, d_k), in the dtype; empty: none.
+    std::vector<double> bonus() const;
+    bool has_plain_decay() const { return config.decay_form == DecayForm::plain; }
 
     /// Whether the context is computed. Linear attention's states come with it.
     bool needs_context() const {

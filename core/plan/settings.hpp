@@ -92,6 +92,10 @@ inline constexpr double default_rope_base = 10000;
 struct LinearSettings {
     std::optional<Rule> rule;
     std::vector<double> decay, beta;  ///< constants: one for all key heads, or one each
+    std::optional<DecayForm> decay_form;
+    /// RWKV-6's u, (kv_heads, d_k) or one number: the factor of a token's own key when its output
+    /// is read, before its decay and its update; null: outputs are read after both.
+    std::shared_ptr<const Array<double>> bonus;
     bool qk_norm = false;  ///< queries and keys are divided by sqrt(sum of squares + 1e-6)
 };
 

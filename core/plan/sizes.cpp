@@ -148,6 +148,14 @@ void check_recurrence(const Settings& s, const OperandShapes& operands, const Pl
     check_gate_shape("beta", operands["beta"], false, plan);
     check_constants("decay", s.decay, plan);
     check_constants("beta", s.beta, plan);
+    const std::size_t numbers = s.bonus == nullptr ? 1 : s.bonus->size();
+    if (numbers != 1 && numbers != plan.kv_heads * plan.d_k)
+        refuse_shape("bonus", s.bonus->shape(), shape_text(Shape{plan.kv_heads, plan.d_k}),
+                     ", a number for each key head and dimension, or one");
+    if (s.bonus != nullptr && (!s.beta.empty() || !operands["beta"].empty()))
+        refuse("bonus", "conflicts with beta, which corrects the state; expected one of them");
+    if (s.decay_form && s.decay.empty() && operands["decay"].empty())
+        refuse("decay_form", "requires --decay");
 }
 
 /// A mask must broadcast to (batch, heads, q_len, kv_len). If the numbers of valid keys are given,
@@ -244,6 +252,14 @@ Number Plan::size_of(Axis axis) const {
         case Axis::batch: return number(batch);
         case Axis::heads: return number(shown.heads.empty() ? heads : shown.heads.size());
         case Axis::kv_heads: return number(shown.heads.empty() ? kv_heads : shown.heads.size());
+std::vector<double> Plan::bonus() const {
+    if (config.bonus == nullptr) return {};
+    std::vector<double> numbers(kv_heads * d_k, *config.bonus->begin());
+    if (config.bonus->size() != 1) std::ranges::copy(*config.bonus, numbers.begin());
+    std::ranges::transform(numbers, numbers.begin(), row_of(config.dtype).round);
+    return numbers;
+}
+
         case Axis::cache_heads: return number(kv_heads);
         case Axis::heads_apart: return number(shown.separate_heads ? heads : 1);
         case Axis::groups: return number(independent_heads() ? heads : 1);
