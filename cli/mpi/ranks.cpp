@@ -37,8 +37,9 @@ void check_request(const Request& request) {
         if (request.has(key))
             refuse(key,
                    "is not for results that ranks write by rows; expected none, or one process");
-    for (const char* key : {"mask_mod", "score_mod", "prob_mod", "prefix_len", "keep_first",
-                            "chunk", "dilation", "segment_ids"})
+    for (const char* key :
+         {"mask_mod", "score_mod", "prob_mod", "prefix_len", "keep_first", "chunk", "dilation",
+          "segment_ids", "cu_seqlens", "key_scale", "value_scale"})
         if (request.has(key)) refuse(key, "is not computed by ranks; expected one process");
     for (const char* key : {"past_key", "past_value", "value_input"})
         if (request.has(key))

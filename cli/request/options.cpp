@@ -224,6 +224,11 @@ constexpr Option table[] = {
     {"causal_align", masking, softmax, setting_among<causal_align_names, &S::causal_align>, {}, "",
      "query i sees keys up to i, or the last query sees all (default top-left; must be named where "
      "causal and lengths differ)"},
+    {"cu_seqlens", masking, sdpa, array_field<&S::cu_seqlens>, {}, "LIST|FILE",
+     "query, key and value (tokens, heads, d) are sequences in a row, which begin at these tokens, as 0,5,9 "
+     "of two; each attends within itself (default one sequence)"},
+    {"cu_seqlens_k", masking, sdpa, array_field<&S::cu_seqlens_k>, {}, "LIST|FILE",
+     "where those of keys begin, if not where those of queries do (default as --cu-seqlens)"},
     {"mask", masking, softmax, operand_field, {}, "FILE",
      "boolean or additive, broadcast to (batch, heads, q, kv) (default none)", source},
     {"mask_true", masking, softmax, setting_among<mask_true_names, &S::mask_true>, {}, "",

@@ -25,7 +25,9 @@ void resolve_alignment(Settings& s, const Plan& plan, bool is_switched_off) {
         refuse("causal_align", s.mode == Mode::self
                                    ? "requires --window, --alibi or a formula of q"
                                    : "requires --causal, --window, --alibi or a formula of q");
-    const bool differ = plan.past_len + plan.q_len != plan.kv_len;
+    const bool differ =
+        plan.past_len + plan.q_len != plan.kv_len ||
+        (s.cu_seqlens_k != nullptr && s.cu_seqlens != nullptr && *s.cu_seqlens != *s.cu_seqlens_k);
     if (*s.causal && !s.causal_align && differ)
         refuse("causal", plan.q_len, " queries and ", plan.kv_len, " keys, ", plan.past_len,
                " of them cached; expected --causal-align top-left|bottom-right");
