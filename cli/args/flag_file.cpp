@@ -257,7 +257,9 @@ private:
         if (value.is_boolean() && has_value(*option)) refuse("a boolean; expected a value");
         if (value.is_number() && is_text(*option) && !takes_constants)
             refuse("a number; expected a string");
-        const bool is_object = option->field.kind == FieldKind::shapes ||
+        const bool is_nested =
+            takes_constants && value.is_array() && !value.empty() && value.front().is_array();
+        const bool is_object = is_nested || option->field.kind == FieldKind::shapes ||
                                (option->field.kind == FieldKind::arrays && value.is_object());
         std::optional<std::string> text =
             is_object ? std::optional(value.dump()) : spelled_value(value);

@@ -84,9 +84,11 @@ std::vector<NamedArray> read_arrays(const StoredResult& stored, const ArraySet& 
         Array<double> numbers = stored.view.read(viewed, workers).values;
         check_shape(stored.plan, *id, {numbers.shape().begin(), numbers.shape().end()},
                     stored.view.location());
+        std::vector<std::string_view> axes = stored.plan.computed_axes_of(*id);
+        const std::vector<std::size_t> order = stored.plan.shown.order_of(*id, axes);
+        if (!std::ranges::is_sorted(order)) numbers = permuted(numbers, inverse_of(order));
         as_reals(std::move(numbers), stored.plan.config.dtype).visit([&](auto& values) {
-            arrays.push_back(
-                {std::string(id->row().name), std::move(values), stored.plan.axes_of(*id)});
+            arrays.push_back({std::string(id->row().name), std::move(values), std::move(axes)});
         });
     }
     return arrays;

@@ -65,6 +65,10 @@ void check_plan(const Plan& plan) {
     if (plan.config.mask_method == MaskMethod::renormalize)
         throw SettingError(ErrorKind::usage, "mask_method",
                            "needs each whole row of weights in one process; expected neg-inf");
+    if (plan.shown.order != QkvFormat::bhsd)
+        throw SettingError(ErrorKind::usage, plan.config.qkv_format ? "qkv_format" : "batch_first",
+                           "rows of tokens that are apart are not divided among ranks; expected "
+                           "one process");
     if (plan.past_len != 0)
         throw SettingError(ErrorKind::usage, "weights",
                            "add a key that all queries see, which is not divided among ranks; "

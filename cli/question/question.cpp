@@ -42,7 +42,10 @@ public:
                 asked_.request = with_text(std::move(asked_.request));
             read_slopes();
             read_let();
-            read_segments();
+            read_arrays();
+            Settings& s = asked_.request.settings;
+            if (request().has_file("qkv") && s.batch_first.value_or(true))
+                s.qkv_format = s.qkv_format.value_or(QkvFormat::bshd);
             const OperandSources sources{input(), model_.get(), rows_,
                                          text_bytes_ + text_bytes_while_reading_};
             return finish(read_operands(request(), sources, runtime_.pool));
@@ -113,14 +116,20 @@ private:
             });
     }
 
-    void read_segments() {
-        const auto read = [&](const char* key, std::shared_ptr<const Array<double>>& ids) {
-            read_setting(key, key, 1, [&](io::NumberArray array) {
-                ids = std::make_shared<const Array<double>>(std::move(array.values));
+    void read_arrays() {
+        Settings& s = asked_.request.settings;
+        const auto read = [&](const char* key, std::shared_ptr<const Array<double>>& array) {
+            read_setting(key, key, 1, [&](io::NumberArray numbers) {
+                array = std::make_shared<const Array<double>>(std::move(numbers.values));
             });
         };
-        read("segment_ids", asked_.request.settings.segment_ids);
-        read("kv_segment_ids", asked_.request.settings.kv_segment_ids);
+        read("segment_ids", s.segment_ids);
+        read("kv_segment_ids", s.kv_segment_ids);
+        read("cu_seqlens", s.cu_seqlens);
+        read("cu_seqlens_k", s.cu_seqlens_k);
+        read("key_scale", s.key_scale);
+        read("value_scale", s.value_scale);
+        read("bonus", s.bonus);
     }
 
     /// Passes the array of a setting's file on, if it has one under `key`; it is read once.
@@ -134,7 +143,7 @@ private:
             io::ArrayRules rules;
             rules.dtype = request().settings.dtype;
             rules.lowest_rank = lowest_rank;
-            rules.highest_rank = option == key ? 2 : 4;
+            rules.highest_rank = 4;
             rules.boolean = option != key;
             take(io::read_one_array(file, rules, &runtime_.pool, {.has_flags = false}));
             asked_.request.operand_files.erase(key);

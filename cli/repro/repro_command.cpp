@@ -133,8 +133,9 @@ std::vector<std::string> write_repro(const LanguageRow& language, const Request&
     check_settings(question.request, language);
     // They shape what is written, and a program has all arrays of each head.
     question.request.settings.average_heads = false;
-    const PlannedQuestion planned =
-        plan_question(std::move(question), {.emit = emit_of_program, .kernel = recording_kernel});
+    const PlannedQuestion planned = plan_question(
+        std::move(question),
+        {.computed_order = true, .emit = emit_of_program, .kernel = recording_kernel});
     const Request& request = planned.question.request;
     check_count(number_count(planned.plan), language, request);
     const Answer answered = answer(PlannedQuestion(planned), runtime);

@@ -49,8 +49,9 @@ void append_lists(std::string& out, const Array<double>& array, std::size_t axis
     out += ']';
 }
 
-/// Numbers of a flag's list, or null.
+/// Numbers of a flag's list, of lists as JSON, or null.
 json list_in(const std::string& text) {
+    if (text.starts_with("[[")) return json::parse(text, nullptr, false);
     std::vector<double> numbers;
     const Limits limits{0, std::numeric_limits<double>::max(), "", std::size_t{1} << 31};
     if (!take(numbers, json(text), limits).empty()) return {};
@@ -64,7 +65,9 @@ std::string take(Expression& field, const json& value, const Limits& limits) {
 }
 
 std::string take_array(std::shared_ptr<const Array<double>>& field, const json& value) {
-    auto array = array_of(value.is_string() ? list_in(value.get<std::string>()) : value);
+    auto array = array_of(value.is_string()   ? list_in(value.get<std::string>())
+                          : value.is_number() ? json::array({value})
+                                              : value);
     if (array == nullptr) return "not an array; expected numbers, lists of them, or a file";
     field = std::move(array);
     return {};

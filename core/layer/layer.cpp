@@ -113,7 +113,7 @@ void keep_operands(const Plan& plan, const Operands& operands, Recorder& recorde
         const std::optional<ArrayId> array = find_array(row.array);
         if (!array || !array->row().is_operand() || !recorder.records(*array)) continue;
         RealArray copy = operands[row];
-        const std::vector<std::string_view> axes = plan.axes_of(*array);
+        const std::vector<std::string_view> axes = plan.computed_axes_of(*array);
         if (row.is_mask()) {
             recorder.keep_as_is(*array, copy.take<double>(), axes);
             continue;

@@ -92,7 +92,8 @@ struct Stages {
 
     /// A call with the queries of x and the keys and values of the source, which has the new keys
     /// that the plan uses and may be x; the weights' norms are applied to the heads. Without
-    /// weights each head has its own columns of x; each independent head has all of them.
+    /// weights each head has its own columns of x; each independent head has all of them. Values
+    /// may have another source, of as many rows.
     AttentionCall<T> project(const LayerWeights<T>* weights, const Tensor3<T>& x,
                              const Tensor3<T>& source,
                              const Tensor3<T>* value_source = nullptr) const;

@@ -227,7 +227,6 @@ private:
     ChunkLayout<T> at_;
 };
 
-}  // namespace
 /// With a bonus, token t reads the state that token t - 1 leaves: the chunks are of the same tokens
 /// after one that changes nothing.
 template <class T>
@@ -263,13 +262,14 @@ void attend_after(const kernels::Kernel& kernel, const AttentionCall<T>& call,
     });
 }
 
+}  // namespace
 
 template <class T>
 void attend_chunked(const kernels::Kernel& kernel, const AttentionCall<T>& call,
                     const LinearOutputs<T>& outputs, ThreadPool& pool) {
     const bool is_delta = call.recurrence.beta.size() != 0;
-    if (is_delta && call.key.shape(3) < chunk_tokens) return attend_sequential(call, outputs, pool);
     if (!call.recurrence.bonus.empty()) return attend_after(kernel, call, outputs, pool);
+    if (is_delta && call.key.shape(3) < chunk_tokens) return attend_sequential(call, outputs, pool);
     ChunkedHeads<T>(kernels::entries_of<T>(kernel), call, outputs).run(pool);
 }
 

@@ -4,6 +4,7 @@
 #include <limits>
 #include <utility>
 
+#include "core/base/layout.hpp"
 #include "core/plan/backend.hpp"
 #include "core/plan/resolve.hpp"
 
@@ -270,12 +271,12 @@ Plan make_plan(Settings settings, const OperandShapes& operands, const PlanOptio
     plan.config = std::move(settings);
     Settings& s = plan.config;
     if (!options.kernel.empty()) s.kernel = options.kernel;
-    if (options.trace) {
-        s.average_heads = false;
-        s.head.clear();
     if (options.trace && (s.bonus != nullptr || s.decay_form == DecayForm::plain))
         refuse(s.bonus != nullptr ? "bonus" : "decay_form",
                "is not explained; expected --emit all of attn linear, which has every state");
+    if (options.trace) {
+        s.average_heads = false;
+        s.head.clear();
     }
     plan.widest = widest_given(s);
     const bool is_switched_off = s.causal && !*s.causal;
@@ -289,6 +290,7 @@ Plan make_plan(Settings settings, const OperandShapes& operands, const PlanOptio
             *setting = false;
         }
     plan.shown.independent_heads = s.style == Style::wrapper;
+    resolve_order(plan, s, !options.trace && !options.computed_order);
     read_sizes(plan, s, operands);
     if (plan.q_len > s.context_length.value_or(plan.q_len))
         throw SettingError(ErrorKind::input, "context_length", "the input has ", plan.q_len,
@@ -374,6 +376,11 @@ const Shape& Plan::operand_shape(const ArrayRow& array) const {
 }
 
 std::vector<std::string_view> Plan::axes_of(ArrayId array) const {
+    const std::vector<std::string_view> axes = computed_axes_of(array);
+    return in_order(axes, shown.order_of(array, axes));
+}
+
+std::vector<std::string_view> Plan::computed_axes_of(ArrayId array) const {
     if (array.row().is_operand()) return operand_axes(*this, array.row());
     std::vector<std::string_view> axes = shown.names(array);
     if (is_transposed(array)) std::swap(axes[axes.size() - 1], axes[axes.size() - 2]);
@@ -381,14 +388,13 @@ std::vector<std::string_view> Plan::axes_of(ArrayId array) const {
 }
 
 Shape Plan::shape_of(ArrayId array) const {
-    if (array.row().is_operand()) return operand_shape(array.row());
-    Shape shape;
+    Shape shape = array.row().is_operand() ? operand_shape(array.row()) : Shape();
     for (std::size_t axis = 0; axis < array.row().axes.size(); ++axis)
-        if (shown.shows(array, axis))
+        if (!array.row().is_operand() && shown.shows(array, axis))
             shape.push_back(
                 static_cast<std::size_t>(size_of<std::uint64_t>(array.row().axes[axis])));
     if (is_transposed(array)) std::swap(shape[shape.size() - 1], shape[shape.size() - 2]);
-    return shape;
+    return in_order(shape, shown.order_of(array, computed_axes_of(array)));
 }
 
 }  // namespace attn

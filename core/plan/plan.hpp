@@ -107,8 +107,10 @@ struct Plan {
     /// Whether a weight is stored as (d_in, d_out), not as (d_out, d_in).
     bool is_transposed(ArrayId array) const;
 
-    /// The names of an array's axes, in stored order: a parameter may be transposed.
+    /// The names of an array's axes, in stored order: a parameter may be transposed, and rows of
+    /// tokens are in the settings' order, but not while they are computed.
     std::vector<std::string_view> axes_of(ArrayId array) const;
+    std::vector<std::string_view> computed_axes_of(ArrayId array) const;
 
     /// The sizes of these axes.
     Shape shape_of(ArrayId array) const;
@@ -132,8 +134,9 @@ struct Plan {
 
 /// Inputs of a plan besides its settings.
 struct PlanOptions {
-    bool stream = false;  ///< large arrays of weights may be computed while they are read
-    bool trace = false;   ///< every step of one query, one in the middle by default
+    bool stream = false;          ///< large arrays of weights may be computed while they are read
+    bool trace = false;           ///< every step of one query, one in the middle by default
+    bool computed_order = false;  ///< of axes, in place of the settings'
 
     /// The keys that are used, of all that the question has; the rest is another part's. All if not
     /// given.

@@ -20,6 +20,9 @@ bool has_heads_axis(const Settings& settings);
 /// usage.
 void read_sizes(Plan& plan, const Settings& settings, const OperandShapes& operands);
 
+/// Sets the order of axes that the answer has. Errors: kind usage where the question has none.
+void resolve_order(Plan& plan, const Settings& s, bool is_shown);
+
 /// Gives a setting of `s` the value that follows from the others, unless it is given. If it is
 /// given and has that value, sets s.may_follow.
 template <class T>

@@ -105,6 +105,13 @@ struct Settings : ScoreSettings, MaskSettings, LinearSettings {
     Mode mode = Mode::self;
     NumberType dtype = NumberType::float32;
 
+    std::optional<QkvFormat> qkv_format;
+    std::optional<bool> batch_first;  ///< else tokens come before batch entries
+    QkvFormat order() const {
+        if (!batch_first.value_or(true)) return QkvFormat::sbhd;
+        return qkv_format.value_or(cu_seqlens == nullptr ? QkvFormat::bhsd : QkvFormat::bshd);
+    }
+
     std::optional<std::uint64_t> context_length;  ///< longest input allowed, in tokens
 
     std::optional<std::uint64_t> d_out, d_k, d_v;  ///< widths over all heads (wrapper: of one head)
@@ -136,6 +143,9 @@ struct Settings : ScoreSettings, MaskSettings, LinearSettings {
     MaskMethod mask_method = MaskMethod::neg_inf;
     Expression prob_mod;   ///< of the weights before dropout, which are not divided by their sum
     ExpressionArrays let;  ///< arrays that formulas name
+
+    /// Factors of quantised keys and values, which are applied when these are read.
+    std::shared_ptr<const Array<double>> key_scale, value_scale;
 
     std::optional<double> scale;
     std::optional<Rope> rope;

@@ -226,6 +226,16 @@ bool has_heads_axis(const Settings& s) {
     return axis == HeadsAxis::always || (axis == HeadsAxis::named && s.heads);
 }
 
+void resolve_order(Plan& plan, const Settings& s, bool is_shown) {
+    if (s.qkv_format && plan.projects)
+        refuse("qkv_format",
+               "inputs have no heads; expected query, key and value, or --no-batch-first for "
+               "inputs (tokens, batch, d_in)");
+    if (!s.batch_first.value_or(true) && s.qkv_format.value_or(QkvFormat::sbhd) != QkvFormat::sbhd)
+        refuse("batch_first", "conflicts with --qkv-format; expected one of them");
+    if (is_shown) plan.shown.order = s.order();
+}
+
 void read_sizes(Plan& plan, const Settings& s, const OperandShapes& operands) {
     plan.projects ? read_layer_sizes(s, operands, plan) : read_operator_sizes(s, operands, plan);
     const std::string remainder = concat(" (remainder ", plan.heads % plan.kv_heads, "); ");
@@ -242,6 +252,14 @@ void read_sizes(Plan& plan, const Settings& s, const OperandShapes& operands) {
     check_padding_shape(s, operands, plan);
 }
 
+std::vector<double> Plan::bonus() const {
+    if (config.bonus == nullptr) return {};
+    std::vector<double> numbers(kv_heads * d_k, *config.bonus->begin());
+    if (config.bonus->size() != 1) std::ranges::copy(*config.bonus, numbers.begin());
+    std::ranges::transform(numbers, numbers.begin(), row_of(config.dtype).round);
+    return numbers;
+}
+
 template <class Number>
 Number Plan::size_of(Axis axis) const {
     const auto number = [](std::size_t size) { return static_cast<Number>(size); };
@@ -252,14 +270,6 @@ Number Plan::size_of(Axis axis) const {
         case Axis::batch: return number(batch);
         case Axis::heads: return number(shown.heads.empty() ? heads : shown.heads.size());
         case Axis::kv_heads: return number(shown.heads.empty() ? kv_heads : shown.heads.size());
-std::vector<double> Plan::bonus() const {
-    if (config.bonus == nullptr) return {};
-    std::vector<double> numbers(kv_heads * d_k, *config.bonus->begin());
-    if (config.bonus->size() != 1) std::ranges::copy(*config.bonus, numbers.begin());
-    std::ranges::transform(numbers, numbers.begin(), row_of(config.dtype).round);
-    return numbers;
-}
-
         case Axis::cache_heads: return number(kv_heads);
         case Axis::heads_apart: return number(shown.separate_heads ? heads : 1);
         case Axis::groups: return number(independent_heads() ? heads : 1);
@@ -271,6 +281,7 @@ std::vector<double> Plan::bonus() const {
         case Axis::top: return number(top);
         case Axis::d_in: return number(d_in);
         case Axis::d_context: return number(d_context);
+        case Axis::d_value_input: return number(d_value_input);
         case Axis::d_k: return number(d_k);
         case Axis::d_v: return number(d_v);
         case Axis::d_out:
@@ -297,7 +308,6 @@ Number Plan::numbers(ArrayId array) const {
     return result;
 }
 
-        case Axis::d_value_input: return number(d_value_input);
 template double Plan::size_of(Axis) const;
 template std::uint64_t Plan::size_of(Axis) const;
 template double Plan::numbers(ArrayId) const;
