@@ -283,11 +283,12 @@ void write_projections(Explanation& e) {
                           {"CONTEXT", is_cross ? e.operand_source("context") : ""}});
     if (!arrays.has("W_query")) return;
     const char* x = arrays.has("normed_inputs") ? "normed_inputs" : "inputs";
-    const char* source = is_cross ? "context" : x;
+    const char *source = is_cross ? "context" : x,
+               *of_values = e.plan.operands["value_input"].empty() ? source : "value_input";
     io::Cells cells{{"parameter", "shape", "is used", "and gives"}};
     for (const auto& [name, from, to] : {std::tuple("query", x, "queries"),
                                          {"key", source, "keys"},
-                                         {"value", source, "values"},
+                                         {"value", of_values, "values"},
                                          {"out", "the concatenated heads", "context_vectors"}}) {
         const std::string weight = std::string("W_") + name, bias = std::string("b_") + name;
         if (arrays.has(weight))

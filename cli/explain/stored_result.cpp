@@ -22,6 +22,9 @@ namespace {
 std::size_t query_in(const StoredResult& stored) {
     const Plan& plan = stored.plan;
     const Request& request = stored.request;
+    if (plan.config.bonus != nullptr || plan.has_plain_decay())
+        throw Error(ErrorKind::usage, stored.view.location(),
+                    "has --bonus or --decay-form plain, which are not explained; expected neither");
     const std::size_t first = plan.first_query, last = first + plan.rows - 1;
     const std::size_t middle = plan.rows == plan.q_len ? plan.middle_query() : (first + last) / 2;
     const std::size_t query =
@@ -81,9 +84,11 @@ std::vector<NamedArray> read_arrays(const StoredResult& stored, const ArraySet& 
         Array<double> numbers = stored.view.read(viewed, workers).values;
         check_shape(stored.plan, *id, {numbers.shape().begin(), numbers.shape().end()},
                     stored.view.location());
+        std::vector<std::string_view> axes = stored.plan.computed_axes_of(*id);
+        const std::vector<std::size_t> order = stored.plan.shown.order_of(*id, axes);
+        if (!std::ranges::is_sorted(order)) numbers = permuted(numbers, inverse_of(order));
         as_reals(std::move(numbers), stored.plan.config.dtype).visit([&](auto& values) {
-            arrays.push_back(
-                {std::string(id->row().name), std::move(values), stored.plan.axes_of(*id)});
+            arrays.push_back({std::string(id->row().name), std::move(values), std::move(axes)});
         });
     }
     return arrays;

@@ -37,9 +37,9 @@ void check_request(const Request& request) {
         if (request.has(key))
             refuse(key,
                    "is not for results that ranks write by rows; expected none, or one process");
-    for (const char* key : {"score_mod", "prob_mod", "relative_bias"})
+    for (const char* key : {"score_mod", "prob_mod", "relative_bias", "key_scale", "value_scale"})
         if (request.has(key)) refuse(key, "is not computed by ranks; expected one process");
-    for (const char* key : {"past_key", "past_value"})
+    for (const char* key : {"past_key", "past_value", "value_input"})
         if (request.has(key))
             refuse(key, "is not divided among ranks; expected all keys in one file");
     for (const char* key : {"example", "text", "text_file", "rand", "randn", "token_ids"})
@@ -66,6 +66,10 @@ void check_plan(const Plan& plan) {
     if (plan.config.mask_method == MaskMethod::renormalize)
         throw SettingError(ErrorKind::usage, "mask_method",
                            "needs each whole row of weights in one process; expected neg-inf");
+    if (plan.shown.order != QkvFormat::bhsd)
+        throw SettingError(ErrorKind::usage, plan.config.qkv_format ? "qkv_format" : "batch_first",
+                           "rows of tokens that are apart are not divided among ranks; expected "
+                           "one process");
     if (plan.past_len != 0)
         throw SettingError(ErrorKind::usage, "weights",
                            "add a key that all queries see, which is not divided among ranks; "

@@ -82,32 +82,29 @@ void take_text_file(Request& request, const std::optional<Input>& input) {
     request.locations["text"] = request.locations["text_file"];
 }
 
-/// The value of a setting: of an array of at most one axis, or of more as lists of lists.
+nlohmann::json nested_list(const Array<double>& x, std::size_t axis, bool is_flag,
+                           const double*& at) {
+    nlohmann::json list = nlohmann::json::array();
+    for (std::size_t i = 0; axis < x.dimension() && i < x.shape(axis); ++i)
+        list.push_back(nested_list(x, axis + 1, is_flag, at));
+    if (axis < x.dimension()) return list;
+    const double value = *at++;
+    if (is_flag && (value == 0 || value == 1)) return value == 1;
+    if (std::trunc(value) != value || std::abs(value) >= 0x1p53) return value;
+    if (value < 0) return static_cast<std::int64_t>(value);
+    return static_cast<std::uint64_t>(value);
+}
+
+/// The value of a setting.
 nlohmann::json value_of_array(const Option& option, const io::StoredArray& array) {
-    const bool has_axes = option.field.kind == FieldKind::operand;
-    const io::NumberArray read =
-        io::read_numbers(array, io::ArrayRules::anything(has_axes ? 4 : 1));
-    nlohmann::json values = nlohmann::json::array();
-    for (const double value : read.values) {
-        if (option.field.kind == FieldKind::boolean && (value == 0 || value == 1))
-            values.push_back(value == 1);
-        else if (std::trunc(value) != value || std::abs(value) >= 0x1p53)
-            values.push_back(value);
-        else if (value < 0)
-            values.push_back(static_cast<std::int64_t>(value));
-        else
-            values.push_back(static_cast<std::uint64_t>(value));
-    }
-    for (std::size_t axis = read.values.dimension(); axis-- > 1;) {
-        nlohmann::json rows = nlohmann::json::array();
-        for (std::size_t i = 0; i < values.size(); ++i) {
-            if (i % read.values.shape(axis) == 0) rows.push_back(nlohmann::json::array());
-            rows.back().push_back(std::move(values[i]));
-        }
-        values = std::move(rows);
-    }
-    const bool is_list = cli::is_list(option) || has_axes;
-    return is_list || values.size() != 1 ? values : values[0];
+    const bool is_array = option.field.kind == FieldKind::operand,
+               is_list = is_array || cli::is_list(option);
+    const auto rules = io::ArrayRules::anything(is_array ? 4 : 1);
+    const Array<double> read = io::read_numbers(array, rules).values;
+    const double* next = read.begin();
+    nlohmann::json value = nested_list(read, 0, option.field.kind == FieldKind::boolean, next);
+    if (is_list && !value.is_array()) return nlohmann::json::array({value});
+    return !is_list && value.size() == 1 ? value.front() : value;
 }
 
 /// Finds the operands and settings among the arrays of a file, under any of their names.
@@ -199,7 +196,11 @@ void take_result(Request& request, Input& input) {
                     "a result without context_vectors; expected it among its arrays (--emit)");
     }
     file.array = "context_vectors";
-    if (io::ResultHead(file).tokens && !request.keeps_flag("tokens")) {
+    const io::ResultHead head(file);
+    if (io::member(*head.config, "batch_first") == false && !request.has("batch_first"))
+        throw setting_error(request, "batch_first",
+                            file.location + " has (tokens, batch, d); expected --no-batch-first");
+    if (head.tokens && !request.keeps_flag("tokens")) {
         request.locations.erase("tokens");
         request.tokens.clear();
     }

@@ -32,7 +32,8 @@ std::string note_of_packed_heads(const Request& request, const Plan& plan) {
 /// possible if the other meaning also has heads that are a multiple of those of keys.
 std::string note_of_heads_axis(const Request& request, const Plan& plan) {
     const Shape &q = plan.operands["query"], &k = plan.operands["key"];
-    if (draws_inputs(request) || plan.projects || q.size() != 4 || plan.past_len != 0 || q[1] == 1)
+    if (draws_inputs(request) || plan.projects || q.size() != 4 || plan.past_len != 0 ||
+        q[1] == 1 || plan.config.qkv_format || plan.shown.order != QkvFormat::bhsd)
         return {};
     const bool is_linear = row_of(plan.config.mode).mechanism == Mechanism::linear;
     const bool may_be_tokens = q[2] % k[2] == 0 && (!is_linear || q[1] == k[1]),
@@ -42,10 +43,7 @@ std::string note_of_heads_axis(const Request& request, const Plan& plan) {
            " is read as (batch, heads, tokens, width), " + io::count_text(q[1], "head") + " of " +
            io::count_text(q[2], "token") + "; " +
            (q[1] != q[2] ? "--heads " + std::to_string(q[1]) + " confirms it; " : "") +
-           "for (batch, tokens, heads, width) reshape it to " +
-           shape_text(Sizes{q[0], q[1], q[2] * q[3]}) +
-           ", key and value likewise, and use --heads " + std::to_string(q[2]) +
-           (k[2] != q[2] ? " --kv-heads " + std::to_string(k[2]) : std::string());
+           "(batch, tokens, heads, width) is --qkv-format bshd";
 }
 
 /// Whether the layer is one of nn.MultiheadAttention, by its parameters.
@@ -102,14 +100,14 @@ std::string note_of_sink(const Request& request, const Plan& plan) {
 
 /// (batch, tokens, width), or (tokens, batch, width) as nn.MultiheadAttention without batch_first.
 std::string note_of_tokens_axis(const Request& request, const Plan& plan) {
-    if (draws_inputs(request) || !plan.projects || !is_mha(request, plan) || !plan.shown.batched ||
-        plan.batch == 1)
+    if (draws_inputs(request) || request.has("batch_first") || !plan.projects ||
+        !is_mha(request, plan) || !plan.shown.batched || plan.batch == 1)
         return {};
     return location_of(request, "inputs") + ": " + shape_text(plan.operands["inputs"]) +
            " is read as (batch, tokens, width), " + io::count_text(plan.q_len, "token") +
            " in each of " + std::to_string(plan.batch) +
-           " entries; nn.MultiheadAttention without batch_first has (tokens, batch, width), whose "
-           "first two axes must be exchanged";
+           " entries; nn.MultiheadAttention without batch_first has (tokens, batch, width), which "
+           "--no-batch-first reads";
 }
 
 /// A mask of each head, or of each batch entry; of each query, or of each batch entry.

@@ -27,18 +27,24 @@ public:
                 operands_.norm = model_->read_norm(request_);
             });
         if (projects_ && request_.token_ids.empty()) read_inputs();
-        const bool is_made = !projects_ && (request_.example || draws_inputs(request_));
+        const bool is_packed = request_.has_file("qkv"),
+                   is_made = !projects_ && (request_.example || draws_inputs(request_));
         if (is_made) request_.example ? take_example() : take_draws({"query", "key", "value"});
+        if (is_packed) read_packed();
         for (const OperandRow& rule : operand_rows)
-            if ((rule.modes & in(mode().mode)) != 0 && !(is_made && rule.is_tokens()))
-                read_operand(rule);
+            if ((rule.modes & in(mode().mode)) != 0 && !(is_made && rule.is_tokens())) {
+                if (!(is_packed && rule.is_tokens())) read_operand(rule);
+                scales_.apply(operands_, rule, is_saved(rule));
+                to_computed_order(request_, operands_, rule);
+            }
         if (!request_.token_ids.empty())
             read_named(request_, of_document, [&] { embed_token_ids(); });
         if (model_ != nullptr) model_->read_more_keys(request_, operands_);
         if (model_ != nullptr) add_notes(model_->notes_on_input(request_));
         masks_.resolve();
+        scales_.require_used();
         note_growth();
-        check_tokens();
+        check_tokens(request_, read_);
         check_csv_flags();
         read_.text_bytes_while_reading = largest_text_ + largest_unrounded_;
     }
@@ -100,7 +106,10 @@ private:
     bool leaves_rows(const std::string& key, const io::InputFile& file,
                      const io::StoredArray* array) const {
         const bool of_keys = key == "key" || key == "value" || key == "context";
-        if (rows_ == nullptr || !(leaves_all() || of_keys)) return false;
+        const Settings& s = request_.settings;
+        const bool is_changed =
+            s.order() != QkvFormat::bhsd || s.key_scale != nullptr || s.value_scale != nullptr;
+        if (rows_ == nullptr || is_changed || !(leaves_all() || of_keys)) return false;
         const bool is_plain = file.format->name == "npy" || file.format->name == "safetensors",
                    on_disk = is_plain && array != nullptr && array->bytes->memory() == nullptr,
                    by_columns = on_disk && !array->strides.empty();
@@ -166,6 +175,7 @@ private:
         } else {
             operands_["inputs"] = read_tokens_file(input_->file);
         }
+        if (!draws_inputs(request_)) to_computed_order(request_, operands_, "inputs");
     }
 
     void take_draws(std::initializer_list<const char*> keys) {
@@ -173,6 +183,18 @@ private:
         for (const char* key : keys)
             read_.files[key] =
                 location_of(request_, request_.settings.randn.empty() ? "rand" : "randn");
+    }
+
+    /// Query, key and value in one array, ([batch,] tokens, 3, heads, d).
+    void read_packed() {
+        for (const char* key : {"query", "key", "value", "example", "rand", "randn"})
+            if (request_.has(key))
+                throw setting_error(
+                    request_, "qkv",
+                    "conflicts with " + location_of(request_, key) + "; expected one of them");
+        const io::InputFile file = open_operand("qkv", true);
+        split_packed(io::read_reals(file, rules(4, 5, true), &workers_, request_.csv),
+                     file.location, operands_);
     }
 
     void take_example() {
@@ -226,6 +248,11 @@ private:
         if (!labels.note.empty()) read_.notes.push_back(std::move(labels.note));
     }
 
+    /// Whether a result holds it, whose numbers were multiplied by their scales.
+    bool is_saved(const OperandRow& rule) const {
+        return input_ != nullptr && input_->layout && !request_.has_file(rule.key);
+    }
+
     void read_operand(const OperandRow& rule) {
         // A constant of a flag precedes the request's array.
         if (rule.constants != nullptr && !(request_.settings.*rule.constants).empty() &&
@@ -233,7 +260,7 @@ private:
             return;
         const io::FileArray given = array_of_input(rule.key);
         if (!request_.has_file(rule.key) && !given && !rule.is_required(projects_)) return;
-        const bool may_hold_nan = rule.key == std::string_view("context") && may_hide_rows();
+        const bool may_hold_nan = rule.modes == in(Mode::cross) && may_hide_rows();
         io::ArrayRules allowed =
             rules(rule.lowest_rank, rule.highest_rank, rule.nonfinite || may_hold_nan);
         allowed.boolean = rule.is_mask();
@@ -269,7 +296,7 @@ private:
 
     /// Queries, keys and values are rarely meant as integers, which indices and codes are.
     void note_integers(const OperandRow& rule, const io::StoredArray& array) {
-        if (!rule.is_tokens() || !array.type || is_float(*array.type)) return;
+        if (!rule.is_tokens() || !array.type || is_float(*array.type) || scales_.has(rule)) return;
         add_notes({array.location() + ": its numbers are of type " +
                    std::string(row_of(*array.type).name) +
                    ", and are read as they are; stored as floats they get no note"});
@@ -319,38 +346,6 @@ private:
                                     "no file of tokens is CSV; expected one, or no such flag");
     }
 
-    void check_tokens() {
-        const bool is_operator = !projects_;
-        const auto rows = [](const RealArray& array) {
-            const auto& shape = array.shape();
-            return shape.size() < 2 ? std::size_t{0} : shape[shape.size() - 2];
-        };
-        const std::size_t queries = rows(is_operator ? operands_["query"] : operands_["inputs"]),
-                          keys = rows(is_operator ? operands_["key"] : operands_["context"]);
-        if (request_.has("context_tokens"))
-            check_count("context_tokens", request_.context_tokens, keys);
-        const std::vector<std::string>& tokens = read_.tokens ? *read_.tokens : request_.tokens;
-        // With cached keys, the number of labels alone does not show whether they name queries or
-        // keys.
-        const bool has_context_tokens =
-            !(read_.context_tokens ? *read_.context_tokens : request_.context_tokens).empty();
-        const bool names_new_keys = is_operator && operands_["past_key"].dimension() != 0 &&
-                                    !has_context_tokens && tokens.size() == keys;
-        if (names_new_keys) read_.context_tokens = tokens;
-        if (!request_.has("tokens") || tokens.size() == queries) return;
-        // Of given operands they may name the keys.
-        if (!is_operator || tokens.size() != keys)
-            check_count("tokens", tokens, is_operator ? keys : queries);
-    }
-
-    void check_count(const char* key, const std::vector<std::string>& labels,
-                     std::size_t count) const {
-        if (labels.size() == count) return;
-        throw Error(ErrorKind::input, location_of(request_, key),
-                    io::count_text(labels.size(), "label"), "; expected ", count,
-                    ", one per token");
-    }
-
     const Request& request_;
     const Input* input_;
     const LayerSource* model_;
@@ -360,6 +355,7 @@ private:
     ThreadPool& workers_;
     ReadOperands& read_;
     Operands& operands_;
+    OperandScales scales_{request_, request_.has_file("past_key") || array_of_input("past_key")};
     bool has_csv_;  // among the files of tokens
     MaskKinds masks_;
     // The largest text, and the largest elements before rounding, of any operand's file, in bytes.

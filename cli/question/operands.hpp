@@ -65,6 +65,37 @@ struct OperandSources {
 ReadOperands read_operands(const Request& request, const OperandSources& sources,
                            ThreadPool& workers);
 
+/// The order in which the axes of an operand of `rank` axes are computed with, from that in which
+/// they are given; empty: they are the same. `of_tokens` is the rank of the inputs or the query.
+std::vector<std::size_t> computed_order(const Request& request, OperandId operand, std::size_t rank,
+                                        std::size_t of_tokens);
+/// Gives an operand, of operands with the inputs or the query, this order.
+void to_computed_order(const Request& request, Operands& operands, OperandId operand);
+
+/// Divides one array with three entries on the last axis but two into query, key and value. Errors:
+/// kind shape.
+void split_packed(const RealArray& all, const std::string& location, Operands& operands);
+
+/// The factors of quantised keys and values: of those of a cache, or of all where there is none.
+class OperandScales {
+public:
+    OperandScales(const Request& request, bool has_past) : request_(request), has_past_(has_past) {}
+
+    bool has(const OperandRow& row) const { return scale_of(row) != nullptr; }
+    /// Multiplies an operand that was read, with its axes in the order in which they are given,
+    /// unless that `is_done`. Errors: kind shape.
+    void apply(Operands& operands, const OperandRow& row, bool is_done);
+    /// Errors: kind usage if a setting has no such operand.
+    void require_used() const;
+
+private:
+    const std::shared_ptr<const Array<double>>* scale_of(const OperandRow& row) const;
+
+    const Request& request_;
+    bool has_past_;
+    bool is_used_[2] = {};  // of keys and of values
+};
+
 /// The path of the operand's own file. Relative paths in a request start at the request's folder;
 /// those in a result are of the command that wrote it.
 /// Errors: kind usage for standard input, in a batch or if INPUT is piped too.
@@ -123,6 +154,9 @@ void draw_inputs(const Request& request, Operands& operands);
 /// A label without its surrounding blanks, with which tokenizers mark the start of words. A label
 /// of blanks only is quoted. Cut to at most `columns` columns.
 std::string shown_label(const std::string& label, std::size_t columns);
+
+/// Checks that labels of tokens are as many as these, and finds what they name. Errors: kind input.
+void check_tokens(const Request& request, ReadOperands& read);
 
 /// The index of the query with the request's token_label: exactly this label, or else the same
 /// without surrounding blanks. Errors: kind usage if none or more than one matches.

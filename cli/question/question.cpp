@@ -42,7 +42,10 @@ public:
                 asked_.request = with_text(std::move(asked_.request));
             read_slopes();
             read_let();
-            read_mask_arrays();
+            read_arrays();
+            Settings& s = asked_.request.settings;
+            if (request().has_file("qkv") && s.batch_first.value_or(true))
+                s.qkv_format = s.qkv_format.value_or(QkvFormat::bshd);
             const OperandSources sources{input(), model_.get(), rows_,
                                          text_bytes_ + text_bytes_while_reading_};
             return finish(read_operands(request(), sources, runtime_.pool));
@@ -113,20 +116,25 @@ private:
             });
     }
 
-    /// Arrays of masks that are formulas, the same.
-    void read_mask_arrays() {
-        Settings& settings = asked_.request.settings;
-        const auto read = [&](const char* key, std::size_t lowest_rank,
-                              std::shared_ptr<const Array<double>>& to) {
+    /// Arrays of settings, the same.
+    void read_arrays() {
+        Settings& s = asked_.request.settings;
+        const auto read = [&](const char* key, std::shared_ptr<const Array<double>>& to,
+                              std::size_t lowest_rank = 1) {
             read_setting(key, key, lowest_rank, [&](io::NumberArray array) {
                 to = std::make_shared<const Array<double>>(std::move(array.values));
             });
         };
-        read("segment_ids", 1, settings.segment_ids);
-        read("kv_segment_ids", 1, settings.kv_segment_ids);
-        read("kv_lengths", 2, settings.query_lengths);
-        read("block_mask", 2, settings.block_mask);
-        read("relative_bias", 2, settings.relative_bias);
+        read("segment_ids", s.segment_ids);
+        read("kv_segment_ids", s.kv_segment_ids);
+        read("kv_lengths", s.query_lengths, 2);
+        read("block_mask", s.block_mask, 2);
+        read("relative_bias", s.relative_bias, 2);
+        read("cu_seqlens", s.cu_seqlens);
+        read("cu_seqlens_k", s.cu_seqlens_k);
+        read("key_scale", s.key_scale);
+        read("value_scale", s.value_scale);
+        read("bonus", s.bonus);
     }
 
     /// Passes the array of a setting's file on, if it has one under `key`; it is read once.
@@ -140,9 +148,8 @@ private:
             io::ArrayRules rules;
             rules.dtype = request().settings.dtype;
             rules.lowest_rank = lowest_rank;
-            const bool is_of_tokens = option == key && key != "block_mask";
-            rules.highest_rank = is_of_tokens ? 2 : 4;
-            rules.boolean = !is_of_tokens;
+            rules.highest_rank = 4;
+            rules.boolean = option != key || key == "block_mask";
             take(io::read_one_array(file, rules, &runtime_.pool, {.has_flags = false}));
             asked_.request.operand_files.erase(key);
             asked_.request.locations[key] = file.name;
@@ -211,11 +218,13 @@ void check_finite_rows(const Request& request, const Plan& plan, const Operands&
         }
     };
     const bool has_context = row_of(plan.config.mode).context;
-    for (const bool of_context : {false, true}) {
-        if (!of_context && draws_inputs(request)) continue;  // no elements yet
-        const char* const key = of_context ? "context" : "inputs";
-        const RealArray& array = of_context ? operands["context"] : operands["inputs"];
-        array.visit([&](const auto& values) { check(key, values, of_context || !has_context); });
+    for (const OperandId operand :
+         {OperandId("inputs"), OperandId("context"), OperandId("value_input")}) {
+        const bool of_inputs = operand == OperandId("inputs");
+        if (of_inputs && draws_inputs(request)) continue;  // no elements yet
+        operands[operand].visit([&](const auto& values) {
+            check(operand.row().key, values, !of_inputs || !has_context);
+        });
     }
 }
 

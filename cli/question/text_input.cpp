@@ -110,9 +110,14 @@ void set_shapes_of_draws(const Request& request, Operands& operands) {
     require_memory(static_cast<double>(row_of(settings.dtype).size) * bytes, key,
                    "the random input");
     const std::vector<std::vector<std::uint64_t>> shapes = drawn_shapes(settings);
-    for (std::size_t i = 0; i < shapes.size(); ++i)
-        operands[drawn_operand(shapes.size(), i)] =
-            without_elements(request, {shapes[i].begin(), shapes[i].end()});
+    for (std::size_t i = 0; i < shapes.size(); ++i) {
+        const OperandId operand = drawn_operand(shapes.size(), i);
+        Shape computed(shapes[i].begin(), shapes[i].end());
+        const auto order = computed_order(request, operand, computed.size(), computed.size());
+        for (std::size_t axis = 0; axis < order.size(); ++axis)
+            computed[axis] = static_cast<std::size_t>(shapes[i][order[axis]]);
+        operands[operand] = without_elements(request, computed);
+    }
 }
 
 bool draws_inputs(const Request& request) {
@@ -172,8 +177,11 @@ void draw_inputs(const Request& request, Operands& operands) {
     RandomStream stream(request.settings);
     std::vector<RealArray> drawn = attn::draw_inputs(request.settings, stream);
     operands.after_inputs = std::make_shared<const RandomStream>(stream);
-    for (std::size_t i = 0; i < drawn.size(); ++i)
-        operands[drawn_operand(drawn.size(), i)] = with_corners(std::move(drawn[i]), request);
+    for (std::size_t i = 0; i < drawn.size(); ++i) {
+        const OperandId operand = drawn_operand(drawn.size(), i);
+        operands[operand] = with_corners(std::move(drawn[i]), request);
+        to_computed_order(request, operands, operand);
+    }
 }
 
 namespace {
@@ -200,6 +208,42 @@ std::string shown_label(const std::string& label, std::size_t columns) {
     const std::string_view word = trimmed(label);
     return word.empty() ? "\"" + io::label_text(label, columns) + "\""
                         : io::label_text(word, columns);
+}
+
+namespace {
+
+void check_count(const Request& request, const char* key, const std::vector<std::string>& labels,
+                 std::size_t count) {
+    if (labels.size() == count) return;
+    throw Error(ErrorKind::input, location_of(request, key), io::count_text(labels.size(), "label"),
+                "; expected ", count, ", one per token");
+}
+
+}  // namespace
+
+void check_tokens(const Request& request, ReadOperands& read) {
+    const Operands& operands = read.operands;
+    const bool is_operator = !request.projects();
+    const auto rows = [](const RealArray& array) {
+        const auto& shape = array.shape();
+        return shape.size() < 2 ? std::size_t{0} : shape[shape.size() - 2];
+    };
+    const std::size_t queries = rows(is_operator ? operands["query"] : operands["inputs"]),
+                      keys = rows(is_operator ? operands["key"] : operands["context"]);
+    if (request.has("context_tokens"))
+        check_count(request, "context_tokens", request.context_tokens, keys);
+    const std::vector<std::string>& tokens = read.tokens ? *read.tokens : request.tokens;
+    // With cached keys, the number of labels alone does not show whether they name queries or
+    // keys.
+    const bool has_context_tokens =
+        !(read.context_tokens ? *read.context_tokens : request.context_tokens).empty();
+    const bool names_new_keys = is_operator && operands["past_key"].dimension() != 0 &&
+                                !has_context_tokens && tokens.size() == keys;
+    if (names_new_keys) read.context_tokens = tokens;
+    if (!request.has("tokens") || tokens.size() == queries) return;
+    // Of given operands they may name the keys.
+    if (!is_operator || tokens.size() != keys)
+        check_count(request, "tokens", tokens, is_operator ? keys : queries);
 }
 
 std::size_t token_labelled(const Request& request, std::size_t queries) {

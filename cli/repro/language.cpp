@@ -143,6 +143,8 @@ private:
              {"append_cache", plan.past_len != 0},
              {"linear", p.is_linear()},
              {"scales", *plan.config.scale != 1 || !plan.config.head_scales.empty()},
+             {"bonus", p.has("bonus")},
+             {"decay_plain", plan.has_plain_decay()},
              {"divides_by_root",
               *plan.config.scale == 1.0 / std::sqrt(static_cast<double>(plan.d_k))},
              {"scale_is_positive", *plan.config.scale > 0 && plan.config.head_scales.empty()},
@@ -265,7 +267,9 @@ private:
              {"dtype", row_of(plan.config.dtype).name},
              {"source_of_queries", plan.projects ? tokens : "query"},
              {"source_of_keys", plan.projects ? source : "key"},
-             {"source_of_values", plan.projects ? source : "value"},
+             {"source_of_values", p.has("value_input") ? "value_input"
+                                  : plan.projects      ? source
+                                                       : "value"},
              {"heads", has_outputs ? "head_outputs" : "context_vectors"},
              {"scale", number(*plan.config.scale)},
              {"head_scales", listed(plan.config.head_scales)},

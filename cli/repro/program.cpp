@@ -45,6 +45,8 @@ public:
             add_heads_given();
         for (const OperandRow& row : operand_rows)
             if (!row.is_tokens()) add_of_heads(row);
+        if (const std::vector<double> bonus = plan().bonus(); !bonus.empty())
+            add("bonus", {plan().kv_heads, plan().d_k}, {program_.with_heads(), true}, bonus);
         if (plan().config.dropout != 0) add_dropout();
     }
 
@@ -97,7 +99,8 @@ private:
 
     void add_inputs() {
         add_matrix("inputs", given_["inputs"]);
-        if (given_["context"].dimension() != 0) add_matrix("context", given_["context"]);
+        for (const OperandId operand : {OperandId("context"), OperandId("value_input")})
+            if (given_[operand].dimension() != 0) add_matrix(operand.row().key, given_[operand]);
         if (given_.norm) add_norm(program_.input_norm, *given_.norm, "norm", false);
         const bool grouped = plan().independent_heads();
         for (const NamedArray& array : result_.arrays) {

@@ -47,7 +47,7 @@ void check_settings(const Request& request, const LanguageRow& language) {
                      {"precision", is_from_flag(request, "precision"),
                       "a program has every digit; expected no precision"}});
     // Masks are arrays there, which NumPy computes.
-    for (const char* key : {"score_mod", "prob_mod", "relative_bias"})
+    for (const char* key : {"score_mod", "prob_mod", "relative_bias", "bonus", "decay_form"})
         if (request.has(key) && language.name == "onnx")
             throw setting_error(request, key,
                                 "programs in onnx have no such formula; expected --to numpy, torch "
@@ -127,8 +127,9 @@ std::vector<std::string> write_repro(const LanguageRow& language, const Request&
     check_settings(question.request, language);
     // They shape what is written, and a program has all arrays of each head.
     question.request.settings.average_heads = false;
-    const PlannedQuestion planned =
-        plan_question(std::move(question), {.emit = emit_of_program, .kernel = recording_kernel});
+    const PlannedQuestion planned = plan_question(
+        std::move(question),
+        {.computed_order = true, .emit = emit_of_program, .kernel = recording_kernel});
     const Request& request = planned.question.request;
     check_count(number_count(planned.plan), language, request);
     const Answer answered = answer(PlannedQuestion(planned), runtime);

@@ -67,7 +67,7 @@ std::string take(Expression& field, const json& value, const Limits& limits) {
 }
 
 std::string take_array(std::shared_ptr<const Array<double>>& field, const json& value) {
-    auto array = array_of(lists_of(value));
+    auto array = array_of(value.is_number() ? json::array({value}) : lists_of(value));
     if (array == nullptr) return "not an array; expected numbers, lists of them, or a file";
     field = std::move(array);
     return {};

@@ -1,12 +1,8 @@
-#include "cli/request/request.hpp"
+#include "cli/request/option_limits.hpp"
 
-#include <algorithm>
-#include <array>
-#include <limits>
 #include <unordered_map>
 
 #include "cli/request/field.hpp"
-#include "core/operator/arrays.hpp"
 #include "io/read/examples.hpp"
 
 namespace attn::cli {
@@ -30,26 +26,6 @@ constexpr unsigned of_arrays = as_key | as_flag | in_config | in_batch;
 constexpr unsigned saved = everywhere | as_saved;
 constexpr unsigned whole_model = in_model | in_scan;
 
-constexpr double most = std::numeric_limits<double>::max();
-constexpr Limits positive{std::numeric_limits<double>::denorm_min(), most, "a number above 0"};
-
-/// Larger than any layer, and small enough that products of two sizes fit in 64 bits.
-constexpr double largest_size = 0x1p31;
-constexpr Limits size{1, largest_size};
-constexpr Limits from_0{};
-constexpr Limits at_least_0{0, most, "a number of at least 0"};
-constexpr Limits counts{0, largest_size, "integers from 0, as in 1,2"};
-constexpr Limits drawn{1, largest_size,
-                       "2 or 3 sizes separated by commas, as 6,3 for (tokens, d_in) or 2,6,3 for "
-                       "(batch, tokens, d_in); sdpa: 2 to 4, as 2,4,6,3",
-                       4, 2};
-constexpr Limits order{0, 0, "query, key, value and out, as in key,query,value", 4};
-constexpr Limits names{0, 0, "names; expected one name or more", 1000};  // there are about forty
-constexpr Limits constants{0, 0, "numbers, or a file", std::size_t{1} << 31};
-constexpr Limits decays{-std::numeric_limits<double>::infinity(), most,
-                        "numbers or -Infinity, or a file", std::size_t{1} << 31};
-constexpr Limits words{0, 0, "strings; expected one per token"};
-
 using R = Request;
 using S = Settings;
 
@@ -64,20 +40,6 @@ constexpr const char* dropout = "Dropout";
 constexpr const char* output = "Output";
 constexpr const char* pictures = "Pictures";
 constexpr const char* numerics = "Numerics";
-
-/// The help of --emit, which lists all arrays.
-constexpr auto emit_help = [] {
-    std::array<char, 2048> text{};  // zeros end it; too few would not compile
-    auto end = text.begin();
-    const auto add = [&](std::string_view part) { end = std::ranges::copy(part, end).out; };
-    add("arrays to write: all, or some of ");
-    for (const ArrayRow& array : emitted_arrays) {
-        if (&array != &emitted_arrays.front()) add(", ");
-        add(array.name);
-    }
-    add(" (default context_vectors,attention_weights; csv, tsv and npy: context_vectors)");
-    return text;
-}();
 
 // clang-format off
 constexpr Option table[] = {
@@ -132,8 +94,18 @@ constexpr Option table[] = {
     {"query", input, bare_operands, operand_field, {}, "FILE", "the query (default: of the request)", source},
     {"key", input, bare_operands, operand_field, {}, "FILE", "the key (default: of the request)", source},
     {"value", input, bare_operands, operand_field, {}, "FILE", "the value (default: of the request)", source},
+    {"qkv", input, sdpa, operand_field, {}, "FILE",
+     "query, key and value in one array, ([batch,] tokens, 3, heads, d), with --qkv-format bshd unless given", source},
+    {"qkv_format", input, bare_operands, setting_among<qkv_format_names, &S::qkv_format>, {}, "",
+     "order of the axes of query, key, value and caches, and of context_vectors: batch, heads, sequence, "
+     "d (default bhsd); bshd is FlashAttention's"},
+    {"batch_first", input, layers | sdpa, setting<&S::batch_first>, {}, "",
+     "inputs and context_vectors are (batch, tokens, d); --no-batch-first: (tokens, batch, d), as in "
+     "nn.MultiheadAttention (default on)"},
     {"context", input, cross, operand_field, {}, "FILE",
      "what keys and values are made from (default: of the request)", source},
+    {"value_input", input, cross, operand_field, {}, "FILE",
+     "what values are made from, with the tokens of --context (default --context)", source},
     {"token_ids", input, layers, field_of<&R::token_ids>, counts, "N,...",
      "embed these tokens with the model of --weights instead of reading INPUT (default none)",
      source | in_model},
@@ -258,6 +230,11 @@ constexpr Option table[] = {
      "sizes of the grid whose tokens these are, row by row, for --neighborhood (default none)", saved},
     {"neighborhood", masking, softmax, setting<&S::neighborhood>, {1, largest_size, "one to three odd integers, as in 7", 3}, "K[,K]",
      "a query attends to the K by K keys around it on --grid, --dilation apart, as in NATTEN (default none)", saved},
+    {"cu_seqlens", masking, sdpa, array_field<&S::cu_seqlens>, {}, "LIST|FILE",
+     "query, key and value (tokens, heads, d) are sequences in a row, which begin at these tokens, as 0,5,9 "
+     "of two; each attends within itself (default one sequence)"},
+    {"cu_seqlens_k", masking, sdpa, array_field<&S::cu_seqlens_k>, {}, "LIST|FILE",
+     "where those of keys begin, if not where those of queries do (default as --cu-seqlens)"},
     {"mask_method", masking, softmax, setting_among<mask_method_names, &S::mask_method>, {}, "",
      "mask scores before the softmax, or weights after it and divide rows by their sums"},
 
@@ -310,10 +287,21 @@ constexpr Option table[] = {
      "rate of the delta rule, per token and key head, or constants (default none)", everywhere},
     {"past_state", recurrence, linear, operand_field, {}, "FILE",
      "state before the first token, (batch, kv_heads, d_k, d_v) (default zeros)", source},
+    {"decay_form", recurrence, linear, setting_among<decay_form_names, &S::decay_form>, {}, "",
+     "what --decay has: logs of factors, as fla's g, or the factors (default log)"},
+    {"bonus", recurrence, linear, array_field<&S::bonus>, {}, "LIST|FILE",
+     "RWKV-6's u, (kv_heads, d_k) or one number: outputs are read before a token's decay and update, its own "
+     "key times this added (default none)"},
 
     {"past_key", cache, softmax, operand_field, {}, "FILE",
      "cached keys, put before the new ones (default none)", source},
     {"past_value", cache, softmax, operand_field, {}, "FILE", "cached values (default none)", source},
+
+    {"key_scale", cache, softmax, array_field<&S::key_scale>, {}, "S,...|FILE",
+     "factors of quantised keys, of the cache or, without one, of --key: one, for each key head, or for each "
+     "token and head (default 1)"},
+    {"value_scale", cache, softmax, array_field<&S::value_scale>, {}, "S,...|FILE",
+     "the same of values (default 1)"},
 
     {"dropout", dropout, softmax, setting<&S::dropout>, {0, 1, "a probability from 0 to 1"}, "P",
      "probability of dropping each attention weight (default 0)"},

@@ -203,7 +203,7 @@ struct Request {
     bool names_input() const {
         return !input.empty() || example || text || !settings.drawn_shape().empty() ||
                !token_ids.empty() || has_file("query") || has_file("key") || has_file("value") ||
-               has_file("text_file");
+               has_file("qkv") || has_file("text_file");
     }
 };
 

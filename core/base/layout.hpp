@@ -83,6 +83,40 @@ ShapedArray<T, Shape> joined(std::size_t axis, const ShapedArray<T, Shape>& firs
     return all;
 }
 
+/// Item i of the result is item order[i] of `items`.
+template <class Item>
+std::vector<Item> in_order(const std::vector<Item>& items, const std::vector<std::size_t>& order) {
+    std::vector<Item> ordered;
+    for (const std::size_t i : order) ordered.push_back(items[i]);
+    return ordered;
+}
+
+/// The axes in another order: axis i of the copy is axis order[i] of `all`.
+template <class T>
+Array<T> permuted(const Array<T>& all, const std::vector<std::size_t>& order) {
+    std::vector<std::size_t> shape, strides;
+    for (const std::size_t axis : order) {
+        shape.push_back(all.shape(axis));
+        strides.push_back(AxisRuns(all.shape(), axis).inner);
+    }
+    Array<T> copy = Array<T>::from_shape(shape);
+    const std::size_t run = strides.back() == 1 ? shape.back() : 1;  // neighbours stay neighbours
+    for_each_index(copy.size() / std::max<std::size_t>(run, 1), [&](std::size_t at) {
+        std::size_t from = 0, rest = at * run;
+        for (std::size_t axis = shape.size(); axis-- > 0; rest /= shape[axis])
+            from += rest % shape[axis] * strides[axis];
+        std::copy_n(all.data() + from, run, copy.data() + at * run);
+    });
+    return copy;
+}
+
+/// The order that undoes another.
+inline std::vector<std::size_t> inverse_of(const std::vector<std::size_t>& order) {
+    std::vector<std::size_t> inverse(order.size());
+    for (std::size_t i = 0; i < order.size(); ++i) inverse[order[i]] = i;
+    return inverse;
+}
+
 /// Numbers of the shape (batch, rows, columns, d) as (batch, columns, rows, d).
 template <class T>
 void copy_swapped(const T* from, const std::array<std::size_t, 4>& shape, T* to) {

@@ -3,7 +3,7 @@
 // Errors are bounded in the 2-norm over d_k: a step of the delta rules multiplies the state by
 // I - beta k k^T, which does not make it longer where beta |k|^2 is at most 2.
 
-#include "core/check/evaluate.hpp"
+#include "core/check/head_gates.hpp"
 
 namespace attn {
 
@@ -13,53 +13,6 @@ struct Candidate::LinearHead {
     std::vector<double> state;  ///< (d_k, d_v), after them
     std::vector<double> error;  ///< of each column of it, in the 2-norm
 };
-
-namespace {
-
-/// The gates of a key head.
-struct HeadGates {
-    const double *log_decay = nullptr, *beta = nullptr;  ///< g, (tokens, columns); (tokens)
-    std::size_t columns = 1;
-
-    HeadGates(const Problem& problem, std::size_t index, std::size_t tokens) {
-        if (const auto& given = problem.operands["decay"]) {
-            columns = given->shape[3];
-            log_decay = given->values.data() + index * tokens * columns;
-        }
-        if (const auto& given = problem.operands["beta"])
-            beta = given->values.data() + index * tokens;
-    }
-    double decay(std::size_t t, std::size_t i) const {
-        if (log_decay == nullptr) return 1;
-        return std::exp(log_decay[t * columns + (columns == 1 ? 0 : i)]);
-    }
-    double rate(std::size_t t) const { return beta == nullptr ? 1 : beta[t]; }
-
-    struct Bounds {
-        double most = 1, decay_error = 0;  ///< the largest factor, and relative error of one
-        double growth = 1;                 ///< of a state, by the correction
-        double rate_error = 0;
-    };
-    Bounds bounds(std::size_t t, const ErrorModel& model, double key_length) const {
-        Bounds all;
-        if (beta != nullptr) {
-            all.growth = std::max(1.0, std::abs(1 - beta[t] * key_length * key_length));
-            all.rate_error = model.of_operand(beta[t]) + model.rounding(beta[t]);
-        }
-        if (log_decay == nullptr) return all;
-        all.most = 0;
-        for (std::size_t i = 0; i < columns; ++i) {
-            const double g = log_decay[t * columns + i];
-            all.most = std::max(all.most, std::exp(g));
-            if (std::isfinite(g))
-                all.decay_error = std::max(
-                    all.decay_error, model.of_operand(g) + model.unit() * (2 * std::abs(g) + 2));
-        }
-        return all;
-    }
-};
-
-}  // namespace
 
 const Candidate::LinearHead& Candidate::linear_head(std::size_t batch, std::size_t kv_head,
                                                     std::size_t token) {
@@ -130,12 +83,19 @@ void Candidate::step(LinearHead& head, const RowsView& keys, const RowsView& val
 void Candidate::linear_output(QueryRow& q) {
     const RowsView query = query_of(q.at);
     const std::size_t t = plan_.first_query + q.at.row, d_k = query.columns, d_v = plan_.d_v;
-    const LinearHead& head = linear_head(q.at.batch, kv_head_of(q.at.head), t);
+    const std::size_t kv_head = kv_head_of(q.at.head);
+    const RowsView keys = joined(Tensor::key, q.at.batch, kv_head);
+    const HeadGates gates(problem_, q.at.batch * plan_.kv_heads + kv_head, keys.rows);
+    // With a bonus the state before the token's step, which is that after the one before.
+    const LinearHead& head = linear_head(q.at.batch, kv_head, gates.bonus == nullptr ? t : t - 1);
     const std::vector<double>& state = head.state;
     reset(q.output, d_v);
     std::vector<double>& output = q.output.value;
     for (std::size_t i = 0; i < d_k; ++i)
         for (std::size_t j = 0; j < d_v; ++j) output[j] += query.value[i] * state[i * d_v + j];
+    const double own = gates.bonus == nullptr ? 0 : gates.own_weight(query.value, keys.at(t), d_k);
+    const RowsView values = joined(Tensor::value, q.at.batch, kv_head);
+    for (std::size_t j = 0; j < d_v; ++j) output[j] += own == 0 ? 0 : own * values.at(t)[j];
     for (double& x : output) x *= c_.scale;
     for (std::size_t j = 0; j < d_v && with_errors_; ++j) {
         double squares = 0;
@@ -143,8 +103,17 @@ void Candidate::linear_output(QueryRow& q) {
         const double length = std::sqrt(squares), of_state = head.error[j];
         const Norms& norms = query.norms[0];
         // Chunks sum products of queries and keys instead of reading a state.
-        const double error = norms.two * of_state + norms.error_two * (length + of_state) +
-                             model_.gamma_of_products(d_k + t + 4) * norms.two * length;
+        double error = norms.two * of_state + norms.error_two * (length + of_state) +
+                       model_.gamma_of_products(d_k + t + 4) * norms.two * length;
+        if (gates.bonus != nullptr) {
+            const Norms& key = keys.norms[t];
+            const double v = std::abs(values.at(t)[j]), of_v = values.error_at(t)[j],
+                         of_own = gates.largest_bonus(d_k) *
+                                  (norms.two * key.error_two + norms.error_two * key.two +
+                                   norms.error_two * key.error_two +
+                                   model_.gamma_of_products(d_k + 6) * norms.two * key.two);
+            error += of_own * (v + of_v) + std::abs(own) * (of_v + 3 * model_.rounding(v));
+        }
         q.output.error[j] =
             model_.stored(output[j], std::abs(c_.scale) * error + 2 * model_.rounding(output[j]));
     }
@@ -163,7 +132,10 @@ void Candidate::linear_weights_of(QueryRow& q) {
     for (std::size_t s = std::min(last + 1, keys.rows); s-- > 0;) {
         const double* const k = keys.at(s);
         const double length = with_errors_ ? norms_of(reader.data(), nullptr, d_k).two : 0;
-        double weight = inner_product(reader.data(), k, d_k);
+        const bool is_own = gates.bonus != nullptr && s == last;
+        const double most = is_own ? gates.largest_bonus(d_k) : 1;
+        double weight =
+            is_own ? gates.own_weight(reader.data(), k, d_k) : inner_product(reader.data(), k, d_k);
         const double beta = gates.rate(s);
         weight *= beta;
         if (with_errors_) {
@@ -172,7 +144,7 @@ void Candidate::linear_weights_of(QueryRow& q) {
             const double of_product = norms.two * error + norms.error_two * (length + error) +
                                       model_.gamma_of_products(d_k + 4) * length * norms.two;
             const double of_weight =
-                std::abs(beta) * of_product + of.rate_error * length * norms.two;
+                most * std::abs(beta) * of_product + of.rate_error * length * norms.two;
             q.weight.error[s] =
                 model_.stored(c_.scale * weight, std::abs(c_.scale) * of_weight +
                                                      3 * model_.rounding(c_.scale * weight));
@@ -181,13 +153,13 @@ void Candidate::linear_weights_of(QueryRow& q) {
                 own += norms.two * (std::abs(beta) * (of_product - norms.two * error) +
                                     of.rate_error * length * norms.two) +
                        norms.error_two * std::abs(weight) + 2 * model_.unit() * length;
-            error = std::hypot(of.growth * of.most * error, 3 * of.most * own);
+            if (!is_own) error = std::hypot(of.growth * of.most * error, 3 * of.most * own);
             // A product of decays may be 0 that would be below the normal numbers.
-            if (gates.log_decay != nullptr) error += model_.least_power() * query.norms[0].two;
+            if (gates.decays != nullptr) error += model_.least_power() * query.norms[0].two;
         }
         if (gates.beta != nullptr)
             for (std::size_t i = 0; i < d_k; ++i) reader[i] -= weight * k[i];
-        for (std::size_t i = 0; i < d_k; ++i) reader[i] *= gates.decay(s, i);
+        for (std::size_t i = 0; i < d_k && !is_own; ++i) reader[i] *= gates.decay(s, i);
         q.weight.value[s] = c_.scale * weight;
     }
 }
@@ -296,7 +268,7 @@ void Candidate::add_noise_of_states(const QueryRow& q, double* variance) {
     }
     noisy_states_.resize(plan_.batch * plan_.kv_heads);
     std::shared_ptr<NoisyState>& made = noisy_states_[index];
-    if (!made || made->done > token + 1) {
+    if (!made || made->done > token + (problem_.bonus.empty() ? 1 : 0)) {
         made = std::make_shared<NoisyState>();
         const auto& decay = problem_.operands["decay"];
         made->columns = decay ? decay->shape[3] : 1;
@@ -312,7 +284,9 @@ void Candidate::add_noise_of_states(const QueryRow& q, double* variance) {
             }
         made->variance.assign(made->state.size(), 0);
     }
-    while (made->done < token + 1) step_noise(*made, keys, values, index);
+    const HeadGates gates(problem_, index, keys.rows);
+    const bool has_bonus = gates.bonus != nullptr;
+    while (made->done < token + (has_bonus ? 0 : 1)) step_noise(*made, keys, values, index);
     const std::size_t d_v = made->state.size() / d_k;
     std::vector<double> reader(query.value, query.value + d_k), drift(d_v, 0), sum(d_v, 0);
     const double least = type_.least / 2;
@@ -326,8 +300,17 @@ void Candidate::add_noise_of_states(const QueryRow& q, double* variance) {
             sum[j] += square(r) * of_x[j] + of_query * square(x[j]) + square(least);
         }
     }
+    if (has_bonus) {
+        const std::vector<double> v = made->taken(values.at(token), all);
+        const double own = gates.own_weight(reader.data(), keys.at(token), d_k);
+        double of_own = square(least);
+        for (std::size_t i = 0; i < d_k; ++i)
+            of_own += 3 * square(type_.unit * reader[i] * gates.bonus[i] * keys.at(token)[i]);
+        for (std::size_t j = 0; j < d_v; ++j)
+            sum[j] += (of_own + 3 * square(type_.unit * own)) * square(v[j]) + square(least);
+    }
     // Chunks round the products of queries and keys.
-    for (std::size_t s = token + 1; s-- > 0;) {
+    for (std::size_t s = token + (has_bonus ? 0 : 1); s-- > 0;) {
         const double product = inner_product(reader.data(), keys.at(s), d_k),
                      error = std::max(type_.unit * std::abs(product), least);
         const double* const update = &made->update[s * d_v];

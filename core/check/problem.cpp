@@ -68,7 +68,9 @@ void take_sources(Problem& problem, const Operands& operands) {
         problem.source[1] = row_of(plan.config.mode).context
                                 ? rows_of_operand(operands["context"], plan.config.dtype)
                                 : x;
-        problem.source[2] = problem.source[1];
+        problem.source[2] = operands["value_input"].dimension() == 0
+                                ? problem.source[1]
+                                : rows_of_operand(operands["value_input"], plan.config.dtype);
         if (plan.independent_heads()) problem.heads_in = HeadsIn::copies;
         return;
     }
@@ -155,6 +157,7 @@ Problem make_problem(const Plan& plan, const Operands& operands, const Result& r
             },
             array_named("dropout_mask", result.arrays)->values);
     }
+    problem.bonus = plan.bonus();
     problem.asked = conventions_of(problem);
     return problem;
 }

@@ -274,6 +274,7 @@ struct Problem {
     std::vector<double> dropout_kept;  ///< 0 and 1, (batch, heads, rows, kv_len); or empty
     double kept_weight = 1;            ///< 1 / (1 - p)
     std::optional<SeenWeights> seen;
+    std::vector<double> bonus;  ///< of linear attention, (kv_heads, d_k); or empty
     /// How the other --qkv-layout splits the combined QKV tensor; empty: a config determines the
     /// layout, or the weights are separate tensors.
     std::optional<HeadSplit> other_layout;

@@ -19,7 +19,7 @@ struct LayoutAxis {
     std::string_view name;
 };
 
-/// In attn's order. `splits_heads`: the columns of context vectors are (heads, d_v).
+/// In the order of the question. `splits_heads`: the columns of context vectors are (heads, d_v).
 std::vector<LayoutAxis> axes_of_array(const Plan& plan, ArrayId array, bool splits_heads) {
     const std::array<std::size_t, 4> sizes = shape_of_all_axes(plan, array);
     const std::array<Axis, 5>& axes = array.row().axes;
@@ -39,8 +39,12 @@ std::vector<LayoutAxis> axes_of_array(const Plan& plan, ArrayId array, bool spli
     } else {
         list.push_back({3, 1, sizes[3], name(3)});
     }
-    std::erase_if(list, [](const LayoutAxis& axis) { return axis.size == 1; });
-    return list;
+    std::vector<std::string_view> names;
+    for (const LayoutAxis& axis : list) names.push_back(axis.name);
+    std::vector<LayoutAxis> ordered;
+    for (const std::size_t axis : plan.shown.order_of(array, names))
+        if (list[axis].size != 1) ordered.push_back(list[axis]);
+    return ordered;
 }
 
 std::vector<std::size_t> without_ones(std::vector<std::size_t> shape) {

@@ -113,7 +113,7 @@ void keep_operands(const Plan& plan, const Operands& operands, Recorder& recorde
         const std::optional<ArrayId> array = find_array(row.array);
         if (!array || !array->row().is_operand() || !recorder.records(*array)) continue;
         RealArray copy = operands[row];
-        const std::vector<std::string_view> axes = plan.axes_of(*array);
+        const std::vector<std::string_view> axes = plan.computed_axes_of(*array);
         if (row.is_mask()) {
             recorder.keep_as_is(*array, copy.take<double>(), axes);
             continue;
@@ -131,12 +131,21 @@ AttentionCall<T> project_tokens(const Stages<T>& stages, Operands& operands,
     x = stages.norm(operands.norm, std::move(x));
     const KeyRange used = stages.plan.new_keys();
     const std::size_t count = used.end - used.first;
-    const auto project_keys_of = [&](const Tensor3<T>& source) {
-        if (count == source.shape(1)) return stages.project(weights, x, source);
-        return stages.project(weights, x, sliced(source, 1, used.first, count));
+    const auto used_of = [&](const Tensor3<T>& source) {
+        return sliced(source, 1, used.first, count);
     };
-    if (!row_of(stages.plan.config.mode).context) return project_keys_of(x);
-    return project_keys_of(as_batch(operands["context"].take<T>()));
+    if (!row_of(stages.plan.config.mode).context)
+        return count == x.shape(1) ? stages.project(weights, x, x)
+                                   : stages.project(weights, x, used_of(x));
+    const auto take = [&](OperandId operand) {
+        Tensor3<T> source = as_batch(operands[operand].take<T>());
+        if (count != source.shape(1)) source = used_of(source);
+        return source;
+    };
+    const Tensor3<T> source = take("context");
+    if (operands["value_input"].dimension() == 0) return stages.project(weights, x, source);
+    const Tensor3<T> of_values = take("value_input");
+    return stages.project(weights, x, source, &of_values);
 }
 
 /// The call of the plan's queries and keys, from operands that are freed after their last use.

@@ -64,11 +64,13 @@ Tensor3<T> Stages<T>::norm(const std::optional<InputNorm>& norm, Tensor3<T> x) c
 
 template <class T>
 AttentionCall<T> Stages<T>::project(const LayerWeights<T>* weights, const Tensor3<T>& x,
-                                    const Tensor3<T>& source) const {
+                                    const Tensor3<T>& source,
+                                    const Tensor3<T>* value_source) const {
     AttentionCall<T> call;
     if (weights == nullptr) {
         call.query = used_queries(plan, heads_of_tokens(plan, x));
         call.key = call.value = heads_of_tokens(plan, source);
+        if (value_source != nullptr) call.value = heads_of_tokens(plan, *value_source);
         return call;
     }
     const std::size_t heads = plan.heads, kv_heads = plan.kv_heads;
@@ -85,7 +87,9 @@ AttentionCall<T> Stages<T>::project(const LayerWeights<T>* weights, const Tensor
     const std::span<const ProjectionTo<T>> to(all);
     const std::size_t of_x = &x == &source ? 3 : 1;
     project_rows(x, to.first(of_x));
-    if (of_x == 1) project_rows(source, to.last(2));
+    const std::size_t of_source = value_source == nullptr ? 3 - of_x : 1;
+    if (of_x == 1) project_rows(source, to.subspan(1, of_source));
+    if (value_source != nullptr) project_rows(*value_source, to.last(1));
     call.query = used_queries(plan, std::move(call.query));
     normalise_heads(weights->query_norm, call.query);
     normalise_heads(weights->key_norm, call.key);
@@ -110,7 +114,9 @@ Recurrence<T> Stages<T>::recurrence(Operands& operands) const {
     Recurrence<T> gates;
     gates.decay = gate_of_heads(plan, operands["decay"].take<T>(), plan.config.decay);
     const std::span decay(gates.decay.begin(), gates.decay.end());
-    exponentials(decay.data(), decay.size(), T{0}, decay.data());
+    if (!plan.has_plain_decay()) exponentials(decay.data(), decay.size(), T{0}, decay.data());
+    const std::vector<double> bonus = plan.bonus();
+    gates.bonus.assign(bonus.begin(), bonus.end());
     gates.beta = gate_of_heads(plan, operands["beta"].take<T>(), plan.config.beta);
     if (RealArray& past = operands["past_state"]; past.dimension() != 0)
         gates.past_state = {past.take<T>(), {plan.batch, plan.kv_heads, plan.d_k, plan.d_v}};

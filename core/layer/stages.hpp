@@ -92,16 +92,19 @@ struct Stages {
 
     /// A call with the queries of x and the keys and values of the source, which has the new keys
     /// that the plan uses and may be x; the weights' norms are applied to the heads. Without
-    /// weights each head has its own columns of x; each independent head has all of them.
+    /// weights each head has its own columns of x; each independent head has all of them. Values
+    /// may have another source, of as many rows.
     AttentionCall<T> project(const LayerWeights<T>* weights, const Tensor3<T>& x,
-                             const Tensor3<T>& source) const;
+                             const Tensor3<T>& source,
+                             const Tensor3<T>* value_source = nullptr) const;
 
     /// The same of queries, keys and values that are given, with all keys, in any rank that the
     /// plan admits.
     AttentionCall<T> split(Operands& operands) const;
 
     /// What linear attention takes besides, of any shape that the plan admits; the plan's constants
-    /// where gates are absent. Decay becomes e^g.
+    /// where gates are absent. Decay becomes e^g, unless it is
+    /// plain.
     Recurrence<T> recurrence(Operands& operands) const;
 
     /// Divides queries and keys by their lengths if the plan asks for it, rotates them by their

@@ -59,7 +59,9 @@ public:
     /// zero.
     void draw_all() {
         const bool is_mha = s_.init == Init::mha;
-        const bool joins = is_mha ? to_.query.d_in() == to_.key.d_in() : s_.qkv_joined;
+        const bool joins =
+            is_mha ? to_.query.d_in() == to_.key.d_in() && to_.query.d_in() == to_.value.d_in()
+                   : s_.qkv_joined;
         const std::vector<Part> order = is_mha ? std::vector{out, query, key, value} : parts();
         for (std::size_t group = 0; group < to_.query.groups(); ++group)
             for (std::size_t first = 0, end = 0; first < order.size(); first = end) {

@@ -15,6 +15,7 @@
 // underflowed is never divided by.
 #include <limits>
 
+#include "core/base/layout.hpp"
 #include "core/base/memory.hpp"
 #include "core/kernels/dispatch.hpp"
 #include "core/linear/chunk_scratch.hpp"
@@ -115,7 +116,8 @@ private:
         for (std::size_t i = 0; i < w.tokens; ++i) {
             w.head.step(w.first + i, w.state, w.update);
             for (std::size_t member = 0; i >= begin && i < end && member < group(); ++member)
-                w.head.read(query(w, member, i), w.state, call_.scale, output(w, member, i));
+                w.head.read(w.first + i, query(w, member, i), w.state, call_.scale,
+                            output(w, member, i));
         }
         at_.set_panels(w);
     }
@@ -225,12 +227,48 @@ private:
     ChunkLayout<T> at_;
 };
 
+/// With a bonus, token t reads the state that token t - 1 leaves: the chunks are of the same tokens
+/// after one that changes nothing.
+template <class T>
+void attend_after(const kernels::Kernel& kernel, const AttentionCall<T>& call,
+                  const LinearOutputs<T>& outputs, ThreadPool& pool) {
+    AttentionCall<T> later;
+    later.query = call.query;
+    later.first_query = call.first_query;
+    later.scale = call.scale;
+    later.recurrence.past_state = call.recurrence.past_state;
+    const auto moved = [](const Tensor4<T>& rows, T first) {
+        if (rows.size() == 0) return Tensor4<T>();
+        auto one = Tensor4<T>::from_shape({rows.shape(0), rows.shape(1), 1, rows.shape(3)});
+        one.fill(first);
+        return joined(2, one, rows);
+    };
+    later.key = moved(call.key, T{0});
+    later.value = moved(call.value, T{0});
+    later.recurrence.decay = moved(call.recurrence.decay, T{1});
+    attend_chunked(kernel, later, outputs, pool);
+    const std::size_t heads = call.query.shape(1), rows = call.query.shape(2),
+                      d_k = call.key.shape(3), d_v = call.value.shape(3),
+                      group = heads / call.key.shape(1);
+    pool.run(call.query.shape(0) * heads, [&](std::size_t index, std::size_t) {
+        const HeadOperands<T> head(call, index / group);
+        for (std::size_t row = 0; row < rows; ++row) {
+            const std::size_t t = call.first_query + row;
+            const T* const q = call.query.data() + (index * rows + row) * d_k;
+            const T weight = static_cast<T>(call.scale) * head.own_weight(t, q);
+            T* const output = outputs.context.at(index / heads, index % heads, row);
+            for (std::size_t j = 0; j < d_v; ++j) output[j] += weight * head.value[t * d_v + j];
+        }
+    });
+}
+
 }  // namespace
 
 template <class T>
 void attend_chunked(const kernels::Kernel& kernel, const AttentionCall<T>& call,
                     const LinearOutputs<T>& outputs, ThreadPool& pool) {
     const bool is_delta = call.recurrence.beta.size() != 0;
+    if (!call.recurrence.bonus.empty()) return attend_after(kernel, call, outputs, pool);
     if (is_delta && call.key.shape(3) < chunk_tokens) return attend_sequential(call, outputs, pool);
     ChunkedHeads<T>(kernels::entries_of<T>(kernel), call, outputs).run(pool);
 }

@@ -24,12 +24,17 @@ void attend_sequential(const AttentionCall<T>& call, const LinearOutputs<T>& out
         const std::size_t end =
             outputs.present_state != nullptr ? head.tokens : call.first_query + rows;
         for (std::size_t t = 0; t < end; ++t) {
-            head.step(t, state, state + state_size);
-            if (t < call.first_query || t >= call.first_query + rows) continue;
+            const bool is_row = t >= call.first_query && t < call.first_query + rows;
             const std::size_t row = t - call.first_query;
-            for (std::size_t h = index % kv_heads * group, last = h + group; h < last; ++h)
-                head.read(&call.query(index / kv_heads, h, row, 0), state, call.scale,
-                          outputs.context.at(index / kv_heads, h, row));
+            const auto read = [&] {
+                for (std::size_t h = index % kv_heads * group, last = h + group; h < last; ++h)
+                    head.read(t, &call.query(index / kv_heads, h, row, 0), state, call.scale,
+                              outputs.context.at(index / kv_heads, h, row));
+            };
+            if (is_row && head.bonus != nullptr) read();
+            head.step(t, state, state + state_size);
+            if (!is_row) continue;
+            if (head.bonus == nullptr) read();
             if (outputs.states != nullptr)
                 std::copy_n(state, state_size, outputs.states + (index * rows + row) * state_size);
         }
@@ -103,12 +108,14 @@ void weigh(const HeadOperands<T>& head, const T* query, std::size_t last, double
     std::copy_n(query, d_k, reader);
     for (std::size_t s = last + 1; s-- > 0;) {
         const T* const k = head.key + s * d_k;
-        T weight = dot_product(reader, k, d_k);
+        // Of the state before the token's step, its own decay is not yet part.
+        const bool is_own = head.bonus != nullptr && s == last;
+        T weight = is_own ? head.own_weight(s, reader) : dot_product(reader, k, d_k);
         if (head.beta != nullptr) {
             weight *= head.beta[s];
             for (std::size_t i = 0; i < d_k; ++i) reader[i] -= weight * k[i];
         }
-        if (head.decay != nullptr)
+        if (head.decay != nullptr && !is_own)
             for (std::size_t i = 0; i < d_k; ++i) reader[i] *= head.decay_of(s, i);
         weights[s] = static_cast<T>(scale) * weight;
     }

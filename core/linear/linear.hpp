@@ -5,9 +5,11 @@
 //     u_t = v_t                                                          rules linear and gated
 //     u_t = beta_t (v_t - (e^g_t S_{t-1})^T k_t)             rules delta and gated_delta
 //     o_t = scale S_t^T q_t                         for every query head of the group
+//     o_t = scale (S_{t-1} + diag(u) k_t v_t^T)^T q_t        with a bonus u, of RWKV-6
 // where e^g_t is a number or, one per key dimension, a diagonal matrix; 1 without decay.
 // Source: ONNX LinearAttention, opset 27; Katharopoulos et al. 2020 (linear), Sun et al. 2023
-// (RetNet), Yang et al. 2023 (GLA), Yang et al. 2024 (DeltaNet, Gated DeltaNet).
+// (RetNet), Yang et al. 2023 (GLA), Peng et al. 2024 (RWKV-6, arXiv 2404.05892), Yang et al. 2024
+// (DeltaNet, Gated DeltaNet).
 #pragma once
 
 #include "core/base/thread_pool.hpp"

@@ -14,6 +14,7 @@ struct HeadOperands {
     std::size_t decay_columns = 0;  ///< 1 or d_k
     const T* beta = nullptr;        ///< null: no delta rule
     const T* past_state = nullptr;  ///< null: zeros
+    const T* bonus = nullptr;       ///< null: outputs are read after the token's step
     std::size_t tokens = 0, d_k = 0, d_v = 0;
 
     HeadOperands() = default;
@@ -29,6 +30,8 @@ struct HeadOperands {
         decay = rows_of(call.recurrence.decay);
         beta = rows_of(call.recurrence.beta);
         past_state = rows_of(call.recurrence.past_state);
+        const std::vector<T>& all = call.recurrence.bonus;
+        if (!all.empty()) bonus = all.data() + index % call.key.shape(1) * d_k;
     }
 
     /// The factor of row i of the state at token t.
@@ -61,9 +64,20 @@ struct HeadOperands {
             for (std::size_t j = 0; j < d_v; ++j) state[i * d_v + j] += k[i] * update[j];
     }
 
-    /// scale S^T q.
-    void read(const T* q, const T* state, double scale, T* output) const {
+    /// What a token gives to its own output, by which its value is multiplied.
+    T own_weight(std::size_t t, const T* q) const {
+        T sum{0};
+        for (std::size_t i = 0; i < d_k; ++i) sum += q[i] * bonus[i] * key[t * d_k + i];
+        return sum;
+    }
+
+    /// scale S^T q, of the state before token t's step where there is a bonus, else after it.
+    void read(std::size_t t, const T* q, const T* state, double scale, T* output) const {
         multiply_row(q, d_k, state, d_v, output);
+        if (bonus != nullptr) {
+            const T weight = own_weight(t, q);
+            for (std::size_t j = 0; j < d_v; ++j) output[j] += weight * value[t * d_v + j];
+        }
         for (std::size_t j = 0; j < d_v; ++j) output[j] *= static_cast<T>(scale);
     }
 };

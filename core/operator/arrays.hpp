@@ -7,12 +7,16 @@
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
+#include <numeric>
 #include <optional>
 #include <span>
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
+
+#include "core/operator/choices.hpp"
 
 namespace attn {
 
@@ -32,6 +36,7 @@ enum class Axis {
     kv_len,
     d_in,
     d_context,
+    d_value_input,
     d_k,
     d_v,
     d_out,
@@ -84,6 +89,11 @@ struct ArrayRow {
     constexpr bool is_operand() const { return needs == attn::needs::operand; }
     /// Summarises the weights of a query, or of a key, and is computed without them.
     constexpr bool is_statistic() const { return in_all == InAll::never; }
+    /// Has rows of tokens and the axes of operands, in the order that a question chooses.
+    constexpr bool has_order() const {
+        return axes[0] == Axis::batch && axes[1] != Axis::heads && axes[1] != Axis::kv_heads &&
+               axes[2] != Axis::none && axes[2] != Axis::d_k && axes[3] != Axis::kv_len;
+    }
     /// Has an element for each query and key.
     constexpr bool counts_queries_and_keys() const {
         return axes[2] == Axis::q_len && axes[3] == Axis::kv_len;
@@ -105,6 +115,7 @@ inline constexpr ArrayRow rows[] = {
     {"token_ids", {none, none, tokens}, token_ids, any},
     {"inputs", {batch, none, tokens, d_in}, layer, any},
     {"context", {batch, none, new_keys, d_context}, operand, any},
+    {"value_input", {batch, none, new_keys, d_value_input}, operand, any},
     {"query", {batch, cache_heads, tokens, d_k}, operand, any},
     {"key", {batch, cache_heads, new_keys, d_k}, operand, any},
     {"value", {batch, cache_heads, new_keys, d_v}, operand, any},
@@ -121,7 +132,7 @@ inline constexpr ArrayRow rows[] = {
     {"b_query", {none, groups, none, query_width}, projections | qkv_bias, any},
     {"W_key", {none, groups, key_width, d_context}, projections, any},
     {"b_key", {none, groups, none, key_width}, projections | qkv_bias, any},
-    {"W_value", {none, groups, value_width, d_context}, projections, any},
+    {"W_value", {none, groups, value_width, d_value_input}, projections, any},
     {"b_value", {none, groups, none, value_width}, projections | qkv_bias, any},
     {"W_out", {none, none, d_out, joined}, out_proj, any},
     {"b_out", {none, none, none, d_out}, out_proj | out_bias, any},
@@ -302,6 +313,7 @@ constexpr std::string_view axis_name(Axis axis, bool heads_apart = false) {
         case Axis::kv_len: return "kv_len";
         case Axis::d_in:
         case Axis::d_context:
+        case Axis::d_value_input:
         case Axis::joined: return "d_in";
         case Axis::top: return "top";
         case Axis::d_k: return "d_k";
@@ -314,12 +326,30 @@ constexpr std::string_view axis_name(Axis axis, bool heads_apart = false) {
     return "";
 }
 
+/// Where each axis comes from, of axes with these names that are (batch, heads, sequence, d) or
+/// some of them; an empty name is that of heads.
+inline std::vector<std::size_t> order_of_axes(QkvFormat format,
+                                              std::span<const std::string_view> names) {
+    const auto letter = [](std::string_view name) {
+        return name == "batch" ? 'b' : name == "heads" || name.empty() ? 'h' : 's';
+    };
+    std::vector<std::size_t> order(names.size()), place;
+    std::iota(order.begin(), order.end(), 0);
+    for (char next = 's'; const std::string_view name : names) {
+        const char own = letter(name) == 's' ? std::exchange(next, 'd') : letter(name);
+        place.push_back(name_of(qkv_format_names, format).find(own));
+    }
+    std::ranges::stable_sort(order, {}, [&](std::size_t axis) { return place[axis]; });
+    return order;
+}
+
 /// Which of the axes an answer shows.
 struct ShownAxes {
     bool batched = true, with_heads = true;
     bool separate_heads = false;     ///< context vectors have the heads axis too
     bool independent_heads = false;  ///< parameters have it
     bool average_heads = false;      ///< attention_weights are their mean over the heads
+    QkvFormat order = QkvFormat::bhsd;
 
     /// The chosen heads, in order, and the key head of each; empty: all.
     std::vector<std::size_t> heads = {}, key_heads = {};
@@ -345,6 +375,12 @@ struct ShownAxes {
             case Axis::groups: return independent_heads;
             default: return true;
         }
+    }
+
+    /// Where the answer's axes come from, of an array with axes of these names.
+    std::vector<std::size_t> order_of(ArrayId array,
+                                      std::span<const std::string_view> names) const {
+        return order_of_axes(array.row().has_order() ? order : QkvFormat::bhsd, names);
     }
 
     /// The names of the axes that an array shows; a parameter's as if it were not transposed.

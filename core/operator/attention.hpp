@@ -30,9 +30,10 @@ Softmax<T> softmax(const Tensor4<T>& scores, const Tensor4<T>& mask,
 /// tensor without elements is absent.
 template <class T>
 struct Recurrence {
-    Tensor4<T> decay;       ///< e^g: (batch, kv_heads, kv_len, 1 or d_k)
-    Tensor4<T> beta;        ///< (batch, kv_heads, kv_len, 1)
-    Tensor4<T> past_state;  ///< (batch, kv_heads, d_k, d_v)
+    Tensor4<T> decay;           ///< e^g: (batch, kv_heads, kv_len, 1 or d_k)
+    Tensor4<T> beta;            ///< (batch, kv_heads, kv_len, 1)
+    Tensor4<T> past_state;      ///< (batch, kv_heads, d_k, d_v)
+    std::vector<T> bonus = {};  ///< (kv_heads, d_k), or empty
 };
 
 /// One call of the operator, per batch entry and head:

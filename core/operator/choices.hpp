@@ -11,6 +11,11 @@ enum class DropoutStream { mt19937, mkl };
 /// The recurrences of linear attention; see core/linear/linear.hpp.
 enum class Rule { linear, gated, delta, gated_delta };
 
+/// What a decay is: the logarithm of the state's factor, or the factor.
+enum class DecayForm { log, plain };
+/// The order of (batch, heads, sequence, d) in arrays of tokens that are given or results.
+enum class QkvFormat { bhsd, bshd, sbhd };
+
 constexpr bool has_decay(Rule rule) {
     return rule == Rule::gated || rule == Rule::gated_delta;
 }
@@ -25,6 +30,10 @@ inline constexpr Names<MaskMethod, 2> mask_method_names{
     {{MaskMethod::neg_inf, "neg-inf"}, {MaskMethod::renormalize, "renormalize"}}};
 inline constexpr Names<DropoutStream, 2> dropout_stream_names{
     {{DropoutStream::mt19937, "mt19937"}, {DropoutStream::mkl, "mkl"}}};
+inline constexpr Names<QkvFormat, 3> qkv_format_names{
+    {{QkvFormat::bhsd, "bhsd"}, {QkvFormat::bshd, "bshd"}, {QkvFormat::sbhd, "sbhd"}}};
+inline constexpr Names<DecayForm, 2> decay_form_names{
+    {{DecayForm::log, "log"}, {DecayForm::plain, "plain"}}};
 inline constexpr Names<Rule, 4> rule_names{{{Rule::linear, "linear"},
                                             {Rule::gated, "gated"},
                                             {Rule::delta, "delta"},

@@ -37,6 +37,8 @@ struct MaskSettings {
     std::vector<std::uint64_t> block_size;  ///< of queries and keys; empty: the lengths by blocks
     /// Sizes of a grid of tokens, and of the keys around a query on it: one, or one for each axis.
     std::vector<std::uint64_t> grid, neighborhood;
+    /// Where each sequence of packed ones begins, and the end of the last; of keys, if not null.
+    std::shared_ptr<const Array<double>> cu_seqlens, cu_seqlens_k;
 };
 
 /// Keys [first, end).

@@ -100,7 +100,16 @@ template void Recorder::keep_stream(ArrayId, RowStream<double>);
 std::vector<NamedArray> Recorder::take() {
     std::vector<NamedArray> arrays;
     arrays.reserve(recorded_.size());
-    for (auto& [index, array] : recorded_) arrays.push_back(std::move(array));
+    for (auto& [index, array] : recorded_) {
+        const std::vector<std::size_t> order = shown_.order_of(ArrayId(index), array.axes);
+        if (!std::ranges::is_sorted(order)) {
+            array.axes = in_order(array.axes, order);
+            array.values =
+                std::visit([&](const auto& values) -> AnyArray { return permuted(values, order); },
+                           array.values);
+        }
+        arrays.push_back(std::move(array));
+    }
     recorded_.clear();
     return arrays;
 }

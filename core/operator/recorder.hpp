@@ -51,7 +51,7 @@ public:
     template <class T>
     void keep_stream(ArrayId array, RowStream<T> stream);
 
-    /// The recorded arrays, in the order of `all_arrays`.
+    /// The recorded arrays, in the order of `all_arrays`, and their axes in that of the answer.
     std::vector<NamedArray> take();
 
 private:

@@ -110,7 +110,8 @@ double projection_work(const Plan& plan) {
     if (!plan.has_parameters()) return 0;
     return product_of_sizes(plan.batch) *
            (product_of_sizes(plan.q_len, plan.d_in, plan.heads, plan.d_k) +
-            product_of_sizes(plan.keys, plan.d_context, plan.kv_heads, plan.d_k + plan.d_v));
+            product_of_sizes(plan.keys, plan.kv_heads,
+                             plan.d_context * plan.d_k + plan.d_value_input * plan.d_v));
 }
 
 /// The sequential form's, and those of the weights if they are recorded.

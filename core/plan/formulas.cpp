@@ -1,5 +1,6 @@
 // Formulas: those of flags, and masks with a flag of their own that are formulas, a row each.
 #include <cmath>
+#include <limits>
 
 #include "core/plan/plan.hpp"
 #include "core/plan/resolve.hpp"
@@ -118,6 +119,20 @@ std::string grid_formula(const Settings& s, const Plan& plan, ExpressionArrays&)
     return formula;
 }
 
+/// Where each of some packed sequences begins, and the end of the last, which is `tokens`.
+Numbers bounds(std::string_view key, const Array<double>& given, std::size_t tokens) {
+    Numbers numbers(given.begin(), given.end());
+    if (given.dimension() != 1 || numbers.size() < 2 || numbers.front() != 0 ||
+        numbers.back() != static_cast<double>(tokens) || !std::ranges::is_sorted(numbers) ||
+        std::ranges::any_of(numbers, [](double x) { return x != std::floor(x); }))
+        refuse(key, "not the bounds of sequences of ", tokens,
+               " tokens; expected integers from 0 to ", tokens, ", as 0,", (tokens + 1) / 2, ",",
+               tokens);
+    return numbers;
+}
+
+std::string of_packed(const Settings& s, const Plan& plan, ExpressionArrays& arrays);
+
 struct NamedMask {
     std::string_view key;
     bool (*is_given)(const Settings& s);
@@ -164,6 +179,7 @@ constexpr NamedMask named_masks[] = {
     {"kv_lengths", [](const Settings& s) { return s.query_lengths != nullptr; }, lengths_formula},
     {"block_mask", [](const Settings& s) { return s.block_mask != nullptr; }, blocks_formula},
     {"neighborhood", [](const Settings& s) { return !s.neighborhood.empty(); }, grid_formula},
+    {"cu_seqlens", [](const Settings& s) { return s.cu_seqlens != nullptr; }, of_packed},
 };
 
 /// T5's bias of each head for the distance between query and key.
@@ -202,10 +218,59 @@ NamedFormula relative_bias(const Settings& s, const Plan& plan) {
                              Variable::score, arrays)};
 }
 
+/// In place of the causal mask and the window: the first and the last key of each query.
+std::string of_packed(const Settings& s, const Plan& plan, ExpressionArrays& arrays) {
+    const bool has_own = s.cu_seqlens_k != nullptr;
+    const Numbers queries = bounds("cu_seqlens", *s.cu_seqlens, plan.q_len),
+                  keys = has_own ? bounds("cu_seqlens_k", *s.cu_seqlens_k, plan.kv_len)
+                                 : bounds("cu_seqlens", *s.cu_seqlens, plan.kv_len);
+    if (queries.size() != keys.size())
+        refuse("cu_seqlens_k", keys.size() - 1, " sequences; expected ", queries.size() - 1,
+               " as --cu-seqlens has");
+    for (const auto& [key, is_given] : {std::pair("rope", s.rope.has_value()),
+                                        {"alibi", s.alibi},
+                                        {"prefix_len", !s.prefix_len.empty()},
+                                        {"keep_first", s.keep_first.has_value()},
+                                        {"chunk", s.chunk.has_value()},
+                                        {"dilation", s.dilation.has_value()},
+                                        {"neighborhood", !s.neighborhood.empty()},
+                                        {"relative_bias", s.relative_bias != nullptr},
+                                        {"past_key", plan.past_len != 0}})
+        if (is_given)
+            refuse(key,
+                   "does not count from where a sequence of --cu-seqlens begins; expected "
+                   "one sequence, or no such flag");
+    if (plan.batch != 1)
+        refuse("cu_seqlens", plan.batch, " batch entries; expected (tokens, heads, d)");
+    Numbers first(plan.q_len), last(plan.q_len);
+    for (std::size_t i = 0; i + 1 < queries.size(); ++i) {
+        const double more = s.causal_align == CausalAlign::bottom_right
+                                ? keys[i + 1] - keys[i] - (queries[i + 1] - queries[i])
+                                : 0;
+        for (double q = queries[i]; q < queries[i + 1]; ++q) {
+            const double at = keys[i] + (q - queries[i]) + more;
+            const auto window = [&](std::size_t side) {
+                return s.window.empty() || s.window[side] < 0
+                           ? std::numeric_limits<double>::infinity()
+                           : static_cast<double>(s.window[side]);
+            };
+            const auto row = static_cast<std::size_t>(q);
+            first[row] = std::max(keys[i], at - window(0));
+            last[row] = std::min(keys[i + 1] - 1, at + (*s.causal ? 0 : window(1)));
+        }
+    }
+    arrays["first"] = array_of({plan.q_len}, first);
+    arrays["last"] = array_of({plan.q_len}, last);
+    arrays["offset"] = by_batch("cu_seqlens", plan.offset.values(), plan);
+    return "first[q - offset[b]] <= k && k <= last[q - offset[b]]";
+}
+
 /// All masks that are formulas, of settings whose defaults are filled in.
 std::vector<NamedFormula> make_mask_formulas(const Settings& s, const Plan& plan) {
     if (s.kv_segment_ids != nullptr && s.segment_ids == nullptr)
         refuse("kv_segment_ids", "requires --segment-ids");
+    if (s.cu_seqlens_k != nullptr && s.cu_seqlens == nullptr)
+        refuse("cu_seqlens_k", "requires --cu-seqlens");
     if (!s.block_size.empty() && s.block_mask == nullptr)
         refuse("block_size", "requires --block-mask; a model's longest input is --context-length");
     if (!s.grid.empty() && s.neighborhood.empty()) refuse("grid", "requires --neighborhood");

@@ -16,16 +16,19 @@ void resolve(const char* key, std::optional<Value>& setting, std::type_identity_
     setting = given;
 }
 
-void check_inputs(const Settings& s, const WeightShapes& w, std::size_t d_in,
-                  std::size_t d_context) {
+void check_inputs(const Settings& s, const WeightShapes& w, std::size_t d_in, std::size_t d_context,
+                  std::size_t d_value_input) {
     const char* const source = row_of(s.mode).context ? "context" : "inputs";
     for (const auto& [name, wanted, found, operand] :
          {std::tuple("query", w.query.d_in, d_in, "inputs"),
           {"key", w.key.d_in, d_context, source},
-          {"value", w.value.d_in, d_context, source}})
+          {"value", w.value.d_in, d_value_input, source}})
         if (wanted != found)
             throw SettingError(ErrorKind::shape, operand, found, " columns; expected ", wanted,
-                               " as the ", name, " weight takes");
+                               " as the ", name, " weight takes",
+                               (s.mode == Mode::cross && operand == source
+                                    ? ", or --value-input FILE with those of values"
+                                    : ""));
 }
 
 void resolve_biases(Settings& s, const WeightShapes& w) {
@@ -84,7 +87,7 @@ void resolve_wrapper(Settings& s, const WeightShapes& w) {
 }  // namespace
 
 void resolve_given_weights(Settings& s, const WeightShapes& w, std::size_t d_in,
-                           std::size_t d_context) {
+                           std::size_t d_context, std::size_t d_value_input) {
     for (const ProjectionShape& p : {w.key, w.value})
         if (p.groups != w.query.groups)
             refuse("weights", "heads of queries, keys and values differ in number");
@@ -102,7 +105,7 @@ void resolve_given_weights(Settings& s, const WeightShapes& w, std::size_t d_in,
         refuse("weights", "they have an output projection, and mode ", row_of(s.mode).name,
                " has none; expected attn multihead, or attn cross with --heads and --context");
     if (row_of(s.mode).heads_axis == HeadsAxis::always) follow(s, s.heads, 1);
-    check_inputs(s, w, d_in, d_context);
+    check_inputs(s, w, d_in, d_context, d_value_input);
     s.style == Style::wrapper ? resolve_wrapper(s, w) : resolve_split(s, w);
     resolve("out_proj", s.out_proj, w.out.has_value(),
             w.out ? "an output projection" : "no output projection");

@@ -28,12 +28,13 @@ struct OperandRow {
     LabelsOf labels = LabelsOf::none;
     std::vector<double> LinearSettings::*constants = nullptr;  ///< of a gate
     std::string_view array = key;                              ///< that records it as it is given
+    bool may_be_absent = false;                                ///< another one is in its place then
 
     constexpr bool is_tokens() const { return kind == OperandKind::tokens; }
     constexpr bool is_mask() const { return kind == OperandKind::mask; }
     /// `projects`: the request has inputs, so that only a context is required.
     constexpr bool is_required(bool projects) const {
-        return is_tokens() && !(projects && (modes & in(Mode::cross)) == 0);
+        return is_tokens() && !may_be_absent && !(projects && (modes & in(Mode::cross)) == 0);
     }
 };
 
@@ -48,6 +49,7 @@ using enum OperandKind;
 inline constexpr OperandRow rows[] = {
     {"inputs", 0, tokens, 2, 3, false},
     {"context", in(Mode::cross), tokens, 2, 3, false, keys},
+    {"value_input", in(Mode::cross), tokens, 2, 3, false, none, nullptr, "value_input", true},
     {"query", bare, tokens, 2, 4, false, queries},
     {"key", bare, tokens, 2, 4, true, keys},
     {"value", bare, tokens, 2, 4},

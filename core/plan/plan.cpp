@@ -4,6 +4,7 @@
 #include <limits>
 #include <utility>
 
+#include "core/base/layout.hpp"
 #include "core/plan/backend.hpp"
 #include "core/plan/resolve.hpp"
 
@@ -25,7 +26,9 @@ void resolve_alignment(Settings& s, const Plan& plan, bool is_switched_off) {
         refuse("causal_align", s.mode == Mode::self
                                    ? "requires --window, --alibi or a formula of q"
                                    : "requires --causal, --window, --alibi or a formula of q");
-    const bool differ = plan.past_len + plan.q_len != plan.kv_len;
+    const bool differ =
+        plan.past_len + plan.q_len != plan.kv_len ||
+        (s.cu_seqlens_k != nullptr && s.cu_seqlens != nullptr && *s.cu_seqlens != *s.cu_seqlens_k);
     if (*s.causal && !s.causal_align && differ)
         refuse("causal", plan.q_len, " queries and ", plan.kv_len, " keys, ", plan.past_len,
                " of them cached; expected --causal-align top-left|bottom-right");
@@ -61,7 +64,9 @@ void check_range(const Settings& s) {
     for (double logit : s.sink) check("sink", logit);
     constexpr double clears = -std::numeric_limits<double>::infinity();  // a factor of 0
     for (double log_decay : s.decay)
-        if (log_decay != clears) check("decay", log_decay);
+        if (log_decay != clears || s.decay_form == DecayForm::plain) check("decay", log_decay);
+    for (std::size_t i = 0; s.bonus != nullptr && i < s.bonus->size(); ++i)
+        check("bonus", s.bonus->data()[i]);
     for (double rate : s.beta) check("beta", rate);
 }
 
@@ -276,6 +281,9 @@ Plan make_plan(Settings settings, const OperandShapes& operands, const PlanOptio
     plan.config = std::move(settings);
     Settings& s = plan.config;
     if (!options.kernel.empty()) s.kernel = options.kernel;
+    if (options.trace && (s.bonus != nullptr || s.decay_form == DecayForm::plain))
+        refuse(s.bonus != nullptr ? "bonus" : "decay_form",
+               "is not explained; expected --emit all of attn linear, which has every state");
     if (options.trace) {
         s.average_heads = false;
         s.head.clear();
@@ -292,6 +300,7 @@ Plan make_plan(Settings settings, const OperandShapes& operands, const PlanOptio
             *setting = false;
         }
     plan.shown.independent_heads = s.style == Style::wrapper;
+    resolve_order(plan, s, !options.trace && !options.computed_order);
     read_sizes(plan, s, operands);
     if (plan.q_len > s.context_length.value_or(plan.q_len))
         throw SettingError(ErrorKind::input, "context_length", "the input has ", plan.q_len,
@@ -357,7 +366,8 @@ WeightShapes Plan::weight_shapes() const {
     const std::size_t groups = independent_heads() ? heads : 1;
     WeightShapes shapes{shape(groups, d_in, Axis::query_width, config.qkv_bias),
                         shape(groups, d_context, Axis::key_width, config.qkv_bias),
-                        shape(groups, d_context, Axis::value_width, config.qkv_bias), std::nullopt};
+                        shape(groups, d_value_input, Axis::value_width, config.qkv_bias),
+                        std::nullopt};
     if (*config.out_proj) shapes.out = shape(1, heads * d_v, Axis::d_out, *config.out_bias);
     return shapes;
 }
@@ -376,6 +386,11 @@ const Shape& Plan::operand_shape(const ArrayRow& array) const {
 }
 
 std::vector<std::string_view> Plan::axes_of(ArrayId array) const {
+    const std::vector<std::string_view> axes = computed_axes_of(array);
+    return in_order(axes, shown.order_of(array, axes));
+}
+
+std::vector<std::string_view> Plan::computed_axes_of(ArrayId array) const {
     if (array.row().is_operand()) return operand_axes(*this, array.row());
     std::vector<std::string_view> axes = shown.names(array);
     if (is_transposed(array)) std::swap(axes[axes.size() - 1], axes[axes.size() - 2]);
@@ -383,14 +398,13 @@ std::vector<std::string_view> Plan::axes_of(ArrayId array) const {
 }
 
 Shape Plan::shape_of(ArrayId array) const {
-    if (array.row().is_operand()) return operand_shape(array.row());
-    Shape shape;
+    Shape shape = array.row().is_operand() ? operand_shape(array.row()) : Shape();
     for (std::size_t axis = 0; axis < array.row().axes.size(); ++axis)
-        if (shown.shows(array, axis))
+        if (!array.row().is_operand() && shown.shows(array, axis))
             shape.push_back(
                 static_cast<std::size_t>(size_of<std::uint64_t>(array.row().axes[axis])));
     if (is_transposed(array)) std::swap(shape[shape.size() - 1], shape[shape.size() - 2]);
-    return shape;
+    return in_order(shape, shown.order_of(array, computed_axes_of(array)));
 }
 
 }  // namespace attn

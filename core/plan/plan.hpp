@@ -23,8 +23,8 @@ struct Plan {
     std::size_t q_len = 0;     ///< all queries, even if only one row is computed
     std::size_t past_len = 0;  ///< cached keys, before the new ones
     std::size_t kv_len = 0;    ///< cached and new keys
-    std::size_t d_in = 0,
-                d_context = 0;     ///< columns of the input and of the source of keys and values
+    /// Columns of the input, and of the sources of keys and of values.
+    std::size_t d_in = 0, d_context = 0, d_value_input = 0;
     std::size_t d_k = 0, d_v = 0;  ///< of one head
     std::size_t d_out = 0;         ///< of the context vectors
 
@@ -54,8 +54,16 @@ struct Plan {
     }
 
     /// Whether the causal mask and the window are rules of their own, not parts of formulas.
-    bool has_causal_rule() const { return *config.causal && config.prefix_len.empty(); }
-    bool has_window_rule() const { return !config.window.empty() && !config.keep_first; }
+    bool has_causal_rule() const {
+        return *config.causal && config.prefix_len.empty() && config.cu_seqlens == nullptr;
+    }
+    bool has_window_rule() const {
+        return !config.window.empty() && !config.keep_first && config.cu_seqlens == nullptr;
+    }
+
+    /// (kv_heads, d_k), in the dtype; empty: none.
+    std::vector<double> bonus() const;
+    bool has_plain_decay() const { return config.decay_form == DecayForm::plain; }
 
     /// Whether the context is computed. Linear attention's states come with it.
     bool needs_context() const {
@@ -93,8 +101,10 @@ struct Plan {
     /// Whether a weight is stored as (d_in, d_out), not as (d_out, d_in).
     bool is_transposed(ArrayId array) const;
 
-    /// The names of an array's axes, in stored order: a parameter may be transposed.
+    /// The names of an array's axes, in stored order: a parameter may be transposed, and rows of
+    /// tokens are in the settings' order, but not while they are computed.
     std::vector<std::string_view> axes_of(ArrayId array) const;
+    std::vector<std::string_view> computed_axes_of(ArrayId array) const;
 
     /// The sizes of these axes.
     Shape shape_of(ArrayId array) const;
@@ -118,8 +128,9 @@ struct Plan {
 
 /// Inputs of a plan besides its settings.
 struct PlanOptions {
-    bool stream = false;  ///< large arrays of weights may be computed while they are read
-    bool trace = false;   ///< every step of one query, one in the middle by default
+    bool stream = false;          ///< large arrays of weights may be computed while they are read
+    bool trace = false;           ///< every step of one query, one in the middle by default
+    bool computed_order = false;  ///< of axes, in place of the settings'
 
     /// The keys that are used, of all that the question has; the rest is another part's. All if not
     /// given.

@@ -20,6 +20,9 @@ bool has_heads_axis(const Settings& settings);
 /// usage.
 void read_sizes(Plan& plan, const Settings& settings, const OperandShapes& operands);
 
+/// Sets the order of axes that the answer has. Errors: kind usage where the question has none.
+void resolve_order(Plan& plan, const Settings& s, bool is_shown);
+
 /// Gives a setting of `s` the value that follows from the others, unless it is given. If it is
 /// given and has that value, sets s.may_follow.
 template <class T>
@@ -35,10 +38,11 @@ void follow(Settings& s, std::optional<T>& setting, std::type_identity_t<T> valu
 void resolve_widths(Settings& settings, const OperandShapes& operands);
 
 /// Its part for given parameters (given_weights.cpp): fills in the settings that they fix, for an
-/// input of d_in columns and keys and values made from d_context. Errors: SettingError of kind
-/// usage or shape, if they do not match each other, the input, or a given setting.
+/// input of d_in columns, keys made from d_context and values from d_value_input. Errors:
+/// SettingError of kind usage or shape, if they do not match each other, the input, or a given
+/// setting.
 void resolve_given_weights(Settings& settings, const WeightShapes& weights, std::size_t d_in,
-                           std::size_t d_context);
+                           std::size_t d_context, std::size_t d_value_input);
 
 /// Checks what the question draws. Errors: SettingError of kind usage.
 void check_draws(const Plan& plan);

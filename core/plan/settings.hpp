@@ -93,6 +93,10 @@ inline constexpr double default_rope_base = 10000;
 struct LinearSettings {
     std::optional<Rule> rule;
     std::vector<double> decay, beta;  ///< constants: one for all key heads, or one each
+    std::optional<DecayForm> decay_form;
+    /// RWKV-6's u, (kv_heads, d_k) or one number: the factor of a token's own key when its output
+    /// is read, before its decay and its update; null: outputs are read after both.
+    std::shared_ptr<const Array<double>> bonus;
     /// Queries and keys are divided by sqrt(sum of squares + 1e-6); in modes with a softmax by
     /// their L2 norm, or 1e-12.
     bool qk_norm = false;
@@ -103,6 +107,13 @@ struct LinearSettings {
 struct Settings : ScoreSettings, MaskSettings, LinearSettings {
     Mode mode = Mode::self;
     NumberType dtype = NumberType::float32;
+
+    std::optional<QkvFormat> qkv_format;
+    std::optional<bool> batch_first;  ///< else tokens come before batch entries
+    QkvFormat order() const {
+        if (!batch_first.value_or(true)) return QkvFormat::sbhd;
+        return qkv_format.value_or(cu_seqlens == nullptr ? QkvFormat::bhsd : QkvFormat::bshd);
+    }
 
     std::optional<std::uint64_t> context_length;  ///< longest input allowed, in tokens
 
@@ -135,6 +146,9 @@ struct Settings : ScoreSettings, MaskSettings, LinearSettings {
     MaskMethod mask_method = MaskMethod::neg_inf;
     Expression prob_mod;   ///< of the weights before dropout, which are not divided by their sum
     ExpressionArrays let;  ///< arrays that formulas name
+
+    /// Factors of quantised keys and values, which are applied when these are read.
+    std::shared_ptr<const Array<double>> key_scale, value_scale;
 
     std::optional<double> scale;
     std::optional<Rope> rope;

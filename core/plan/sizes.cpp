@@ -57,7 +57,7 @@ void read_operator_sizes(const Settings& s, const OperandShapes& operands, Plan&
         if (!heads_axis && k[axis] != q[axis])
             refuse_shape("key", k, "the batch of query ", shape_text(q));
     }
-    plan.d_in = plan.d_context = from_end(q, 1);
+    plan.d_in = plan.d_context = plan.d_value_input = from_end(q, 1);
     if (row_of(s.mode).mechanism == Mechanism::linear && plan.kv_len != plan.q_len)
         refuse_shape("key", k, plan.q_len, " rows as in query ", shape_text(q),
                      ": every token has all three");
@@ -70,11 +70,15 @@ void read_layer_sizes(const Settings& s, const OperandShapes& operands, Plan& pl
     plan.shown.with_heads = has_heads_axis(s);
     if (context.size() != x.size() || (plan.shown.batched && context[0] != x[0]))
         refuse_shape("context", context, "the rank and batch of the input, ", shape_text(x));
+    const Shape& of_values = operands["value_input"].empty() ? context : operands["value_input"];
+    if (!std::equal(of_values.begin(), of_values.end() - 1, context.begin(), context.end() - 1))
+        refuse_shape("value_input", of_values, "the tokens of the context, ", shape_text(context));
     plan.batch = plan.shown.batched ? x[0] : 1;
     plan.q_len = from_end(x, 2);
     plan.kv_len = from_end(context, 2);
     plan.d_in = from_end(x, 1);
     plan.d_context = from_end(context, 1);
+    plan.d_value_input = from_end(of_values, 1);
     plan.heads = s.heads.value_or(1);
     plan.kv_heads = s.kv_heads.value_or(plan.heads);
     const std::size_t parts = s.style == Style::split ? plan.heads : 1;
@@ -144,6 +148,14 @@ void check_recurrence(const Settings& s, const OperandShapes& operands, const Pl
     check_gate_shape("beta", operands["beta"], false, plan);
     check_constants("decay", s.decay, plan);
     check_constants("beta", s.beta, plan);
+    const std::size_t numbers = s.bonus == nullptr ? 1 : s.bonus->size();
+    if (numbers != 1 && numbers != plan.kv_heads * plan.d_k)
+        refuse_shape("bonus", s.bonus->shape(), shape_text(Shape{plan.kv_heads, plan.d_k}),
+                     ", a number for each key head and dimension, or one");
+    if (s.bonus != nullptr && (!s.beta.empty() || !operands["beta"].empty()))
+        refuse("bonus", "conflicts with beta, which corrects the state; expected one of them");
+    if (s.decay_form && s.decay.empty() && operands["decay"].empty())
+        refuse("decay_form", "requires --decay");
 }
 
 /// A mask must broadcast to (batch, heads, q_len, kv_len). If the numbers of valid keys are given,
@@ -214,6 +226,16 @@ bool has_heads_axis(const Settings& s) {
     return axis == HeadsAxis::always || (axis == HeadsAxis::named && s.heads);
 }
 
+void resolve_order(Plan& plan, const Settings& s, bool is_shown) {
+    if (s.qkv_format && plan.projects)
+        refuse("qkv_format",
+               "inputs have no heads; expected query, key and value, or --no-batch-first for "
+               "inputs (tokens, batch, d_in)");
+    if (!s.batch_first.value_or(true) && s.qkv_format.value_or(QkvFormat::sbhd) != QkvFormat::sbhd)
+        refuse("batch_first", "conflicts with --qkv-format; expected one of them");
+    if (is_shown) plan.shown.order = s.order();
+}
+
 void read_sizes(Plan& plan, const Settings& s, const OperandShapes& operands) {
     plan.projects ? read_layer_sizes(s, operands, plan) : read_operator_sizes(s, operands, plan);
     const std::string remainder = concat(" (remainder ", plan.heads % plan.kv_heads, "); ");
@@ -228,6 +250,14 @@ void read_sizes(Plan& plan, const Settings& s, const OperandShapes& operands) {
     check_axes(operands, plan);
     check_mask_shape(s, operands["mask"], plan);
     check_padding_shape(s, operands, plan);
+}
+
+std::vector<double> Plan::bonus() const {
+    if (config.bonus == nullptr) return {};
+    std::vector<double> numbers(kv_heads * d_k, *config.bonus->begin());
+    if (config.bonus->size() != 1) std::ranges::copy(*config.bonus, numbers.begin());
+    std::ranges::transform(numbers, numbers.begin(), row_of(config.dtype).round);
+    return numbers;
 }
 
 template <class Number>
@@ -251,6 +281,7 @@ Number Plan::size_of(Axis axis) const {
         case Axis::top: return number(top);
         case Axis::d_in: return number(d_in);
         case Axis::d_context: return number(d_context);
+        case Axis::d_value_input: return number(d_value_input);
         case Axis::d_k: return number(d_k);
         case Axis::d_v: return number(d_v);
         case Axis::d_out:

@@ -106,14 +106,21 @@ void resolve_widths(Settings& s, const OperandShapes& operands) {
     if (operands.norm.value_or(d_in) != d_in)
         throw SettingError(ErrorKind::shape, "inputs", d_in, " columns; expected ", *operands.norm,
                            " as the norm before the layer has");
-    const std::size_t d_context = row_of(s.mode).context ? operands["context"].back() : d_in;
-    if (operands.weights) resolve_given_weights(s, *operands.weights, d_in, d_context);
+    const std::size_t d_context = row_of(s.mode).context ? operands["context"].back() : d_in,
+                      d_value_input = operands["value_input"].empty()
+                                          ? d_context
+                                          : operands["value_input"].back();
+    if (operands.weights)
+        resolve_given_weights(s, *operands.weights, d_in, d_context, d_value_input);
     if (row_of(s.mode).heads_axis == HeadsAxis::always) follow(s, s.heads, 1);
     if (s.heads.value_or(1) != 1 && !has_heads_axis(s))
         refuse("heads", "mode ", row_of(s.mode).name,
                " has one head; expected attn multihead or attn cross");
     if (s.kv_heads && !s.heads) refuse("kv_heads", "requires --heads");
     const char *const d_k = s.d_k ? "--d-k" : "--d-out", *const d_v = s.d_v ? "--d-v" : "--d-out";
+    if (s.init == Init::none && d_value_input != d_in)
+        throw SettingError(ErrorKind::shape, "value_input", d_value_input, " columns; expected ",
+                           d_in, " as --init none has no projections");
     resolve_drawn_widths(s, d_in, d_context, operands.weights.has_value());
     follow(s, s.kv_heads, s.heads.value_or(1));
     if (s.init == Init::mha) check_mha(s, d_in);

@@ -36,6 +36,7 @@ Given given(const std::string& key) {
     if (key == "key_padding_mask") return {nested({1, 4}, bit), {"--mask-true", "keep"}};
     if (key == "decay") return {nested({2, 3}, number)};
     if (key == "past_state") return {nested({2, 4, 4}, number)};
+    if (key == "bonus") return {nested({2, 4}, number)};
     if (key == "causal") return {json::array({1}), {"--causal-align", "top-left"}};
     if (key == "scale") return {json::array({0.25})};
     if (key == "dropout") return {json::array({0.5})};
@@ -82,7 +83,8 @@ TEST_CASE("names: other programs' names of arrays mean their keys in requests an
     for (const cli::NameRow& row : cli::all_other_names) {
         if (!row.table.starts_with("input")) continue;
         const std::string key(row.of);
-        const std::string mode = key == "decay" || key == "past_state" ? "linear" : "sdpa";
+        const bool is_linear = key == "decay" || key == "past_state" || key == "bonus";
+        const std::string mode = is_linear ? "linear" : "sdpa";
         const auto [numbers, flags] = given(key);
         const Words emit{"--emit", "context_vectors"};
         const json operands = required(mode);

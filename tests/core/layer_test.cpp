@@ -116,6 +116,7 @@ TEST_CASE("arrays: each is written under its name, with the axes and sizes of it
             layer.operands.weights.reset();
             layer.settings.init = Init::linear;  // others have parameters of other axes
             if (seed % 2 == 0) layer.operands.token_ids.assign(inputs[1], 3);
+            if (seed % 2 == 1) layer.operands["value_input"] = layer.operands["context"];
         }
         INFO(layer.words);
         const Plan plan = test::plan_of(layer.settings, layer.operands);

@@ -257,10 +257,13 @@ weight = @result@
 outputs = []
 for t in range(@Q@):
     q, k, v = queries[..., t, None, :], keys[..., t, :, None], values[..., t, None, :]
-    @if decay: state = @np@.exp(decay[..., t, :, None]) * state
+    @if bonus: read = state + bonus[..., :, None] * k * v
+    @if decay !decay_plain: state = @np@.exp(decay[..., t, :, None]) * state
+    @if decay decay_plain: state = decay[..., t, :, None] * state
     @if beta: v = beta[..., t, :, None] * (v - k.@swap@(-2, -1) @ state)
     @step of_head state = state + k * v
-@if shares_keys: @let of_head state.@repeat@(@H/KV_H@, -3)
+@if bonus: @let of_head read
+@if shares_keys: @let of_head @of_head@.@repeat@(@H/KV_H@, -3)
     outputs.append(@scale@ * (q @ @of_head@))
 @heads@ = @join@(outputs, -2)
 
@@ -269,6 +272,7 @@ for t in range(@Q@):
 keys = keys.@repeat@(@H/KV_H@, -3)
 @if decay: decay = decay.@repeat@(@H/KV_H@, -3)
 @if beta: beta = beta.@repeat@(@H/KV_H@, -3)
+@if bonus: bonus = bonus.@repeat@(@H/KV_H@, -2)
 @end
 @let of_beta
 @if beta: @let of_beta  * beta[..., s, :]
@@ -276,10 +280,15 @@ attention_weights = @np@.zeros((@batch_axis@@heads_axis@@Q@, @Q@), dtype=@real@)
 for t in range(@Q@):
     r = queries[..., t, :]
     for s in range(t, -1, -1):
-        w = (r * keys[..., s, :]).sum(-1, @keep@)@of_beta@
+        @if bonus: k = keys[..., s, :] * (bonus if s == t else 1)
+        @if bonus: w = (r * k).sum(-1, @keep@)
+        @if !bonus: w = (r * keys[..., s, :]).sum(-1, @keep@)@of_beta@
         attention_weights[..., t, s] = @scale@ * w[..., 0]
         @if beta: r = r - w * keys[..., s, :]
-        @if decay: r = r * @np@.exp(decay[..., s, :])
+        @if decay: @let factor @np@.exp(decay[..., s, :])
+        @if decay decay_plain: @let factor decay[..., s, :]
+        @if bonus decay: r = r * (@factor@ if s < t else 1)
+        @if !bonus decay: r = r * @factor@
 
 @end
 @if merge_heads: context_vectors = head_outputs.@swap@(-3, -2).reshape(@batch_axis@@Q@, @H*D_V@)

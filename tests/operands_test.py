@@ -1,0 +1,207 @@
+"""Orders of axes, sequences in a row, scales, sources of values and gates, against NumPy in float64.
+
+    python3 tests/operands_test.py ATTN [SEED]
+
+Each question in every kernel that runs here, again from its saved result, by attn check, right and wrong, and by attn repro.
+"""
+
+import json
+import math
+import random
+import subprocess
+import sys
+import tempfile
+
+import wrong  # exit code 77 without NumPy
+import numpy as np
+
+ORDERS = {"bhsd": (0, 1, 2, 3), "bshd": (0, 2, 1, 3), "sbhd": (2, 0, 1, 3)}
+THREE = ("query", "key", "value")
+
+
+def attention(query, key, value, allowed=True):
+    """Of (batch, heads, tokens, d): weights and context; 0 without a key."""
+    key, value = (x.repeat(query.shape[1] // key.shape[1], 1) for x in (key, value))
+    scores = np.where(allowed, query @ key.swapaxes(-1, -2) / math.sqrt(query.shape[-1]), -np.inf)
+    exponentials = np.exp(scores - np.maximum(scores.max(-1, keepdims=True), -1e300))
+    weights = exponentials / np.maximum(exponentials.sum(-1, keepdims=True), 1e-300)
+    return weights, weights @ value
+
+
+def recurrence(query, key, value, factors, bonus, scale, state):
+    """Outputs and states, step by step; without a bonus outputs are read after the update."""
+    group, outputs, states = query.shape[1] // key.shape[1], [], []
+    for i in range(query.shape[2]):
+        added = key[:, :, i, :, None] * value[:, :, i, None]
+        before, state = state, factors[:, :, i, :, None] * state + added
+        read = state if bonus is None else before + bonus[:, :, None] * added
+        outputs.append(scale * (query[:, :, i, None] @ read.repeat(group, 1))[:, :, 0])
+        states.append(state)
+    return np.stack(outputs, 2), np.stack(states, 2)
+
+
+class Tester:
+    def __init__(self, attn, folder, seed):
+        self.attn, self.folder, self.dice, self.count = attn, folder, random.Random(seed), 0
+        (line,) = [line for line in self.run("--version").splitlines() if line.startswith("kernels: ")]
+        self.kernels, self.draws = line.split()[1:], np.random.default_rng(seed)
+
+    def normal(self, *shape):
+        return self.draws.normal(size=shape)
+
+    def run(self, *words, code=0):
+        result = subprocess.run([self.attn, *words], capture_output=True, text=True, check=False)
+        assert result.returncode == code, (words, result.stdout[-2000:], result.stderr)
+        return result.stdout
+
+    def answer(self, request, *words):
+        """The arrays of a request, which stays in question.json."""
+        with open(f"{self.folder}/question.json", "w", encoding="utf-8") as file:
+            json.dump({key: x.tolist() if isinstance(x, np.ndarray) else x for key, x in request.items()}, file)
+        return json.loads(self.run(request["mode"], f"{self.folder}/question.json", *words))
+
+    def ask(self, request, want, kernels=None, repro=True):
+        mode, tolerance = request["mode"], 2e-5 if request["dtype"] == "float32" else 1e-12
+        question, saved, theirs, program = (f"{self.folder}/{name}" for name in (
+            "question.json", "saved.json", "theirs.npz", "program.py"))
+        for kernel in kernels or self.kernels:
+            answer = self.answer({**request, "kernel": kernel, "emit": list(want)})
+            for name, array in want.items():
+                np.testing.assert_allclose(np.array(answer[name]), array, tolerance, tolerance, err_msg=f"{kernel} {name}")
+            self.count += 1
+        self.answer(request)
+        self.run(mode, question, "--emit", "all", "-o", saved)
+        with open(saved, encoding="utf-8") as file:
+            assert file.read() == self.run(mode, "--config", saved, "--emit", "all"), request
+        for error in (0, 0.1):
+            np.savez(theirs, **{name: (array + error).astype(request["dtype"]) for name, array in want.items()})
+            said = self.run("check", mode, question, "--against", theirs, code=int(error != 0))
+            assert "order" not in said and "axes" not in said, said
+        if repro:
+            self.run("repro", mode, question, "-o", program)
+            subprocess.run([sys.executable, program], check=True, capture_output=True)
+
+
+def check_orders(t):
+    for name, order in ORDERS.items():
+        for batch, heads, kv_heads, queries, past, fresh, width in (
+                (2, 4, 2, 5, 0, 7, 6), (1, 2, 2, 1, 3, 4, 8), (3, 3, 1, 33, 5, 40, 5)):
+            query, key, value = (t.normal(batch, *shape) for shape in (
+                (heads, queries, width), (kv_heads, past + fresh, width), (kv_heads, past + fresh, 3)))
+            weights, context = attention(query, key, value)
+            parts = {"query": query, "key": key[:, :, past:], "value": value[:, :, past:]}
+            more = {"past_key": key[:, :, :past], "past_value": value[:, :, :past]} if past else {}
+            base = {"mode": "sdpa", "dtype": t.dice.choice(["float32", "float64"]), "qkv_format": name}
+            t.ask({**base, **{part: x.transpose(order) for part, x in {**parts, **more}.items()}},
+                  {"attention_weights": weights, "context_vectors": context.transpose(order),
+                   **({"present_key": key.transpose(order)} if past else {})})
+            entry = (0, 1, 2) if name == "bhsd" else (1, 0, 2)  # one batch entry
+            t.ask({**base, **{part: x[0].transpose(entry) for part, x in {**parts, **more}.items()}},
+                  {"context_vectors": context[0].transpose(entry)}, ["reference"])
+            if past == 0:  # heads in the columns
+                rows = [x.transpose(2, 0, 1, 3).reshape(x.shape[2], batch, -1) for x in (*parts.values(), context)]
+                t.ask({"mode": "sdpa", "dtype": "float64", "batch_first": False, "heads": heads, "kv_heads": kv_heads,
+                       **dict(zip(THREE, rows))}, {"context_vectors": rows[3]}, ["reference"])
+
+
+def check_layers(t):
+    """Layers of inputs (tokens, batch, d_in) are those of (batch, tokens, d_in)."""
+    for mode, more in (("self", {}), ("causal", {"seed": 3}), ("multihead", {"heads": 2, "init": "mha"}),
+                       ("cross", {"heads": 2}), ("linear", {"heads": 2})):
+        inputs = {"inputs": t.normal(3, 5, 4), **({"context": t.normal(3, 7, 4)} if mode == "cross" else {})}
+        base = {"mode": mode, "dtype": "float64", **more}
+        answer = t.answer({**base, **inputs})
+        t.ask({**base, "batch_first": False, **{name: x.swapaxes(0, 1) for name, x in inputs.items()}},
+              {"context_vectors": np.array(answer["context_vectors"]).swapaxes(0, 1),
+               "attention_weights": np.array(answer["attention_weights"])})
+
+
+def check_value_inputs(t):
+    """Values of another tensor than keys, as nn.MultiheadAttention with kdim and vdim has."""
+    for batch, heads, queries, keys, sizes in ((2, 2, 3, 5, (4, 3, 6)), (1, 1, 1, 1, (2, 2, 3)), (3, 4, 6, 2, (8, 5, 1))):
+        inputs = [t.normal(batch, length, size) for length, size in zip((queries, keys, keys), sizes)]
+        request = {"mode": "cross", "dtype": "float64", "heads": heads, "init": "mha", "qkv_bias": True,
+                   **dict(zip(("inputs", "context", "value_input"), inputs))}
+        made = {name: np.array(array) for name, array in t.answer(request, "--emit", "all").items()}
+        three = [(x @ made[f"W_{name}"].T + made[f"b_{name}"]).reshape(batch, x.shape[1], heads, -1).swapaxes(1, 2)
+                 for name, x in zip(THREE, inputs)]
+        weights, context = attention(*three)
+        joined = context.swapaxes(1, 2).reshape(batch, queries, -1)
+        t.ask(request, {"attention_weights": weights, "context_vectors": joined @ made["W_out"].T + made["b_out"]})
+
+
+def check_recurrences(t):
+    for batch, heads, kv_heads, tokens, width, columns in ((2, 4, 2, 70, 16, 16), (1, 2, 2, 1, 3, 1), (2, 2, 1, 33, 5, 5),
+                                                           (1, 1, 1, 150, 8, 8)):
+        for has_bonus, form in ((True, "plain"), (True, "log"), (False, "plain"), (True, None)):
+            dtype = t.dice.choice(["float32", "float64"])
+            query, key, value, past = (t.normal(batch, *shape).astype(dtype) for shape in (
+                (heads, tokens, width), (kv_heads, tokens, width), (kv_heads, tokens, 3), (kv_heads, width, 3)))
+            factors = t.draws.uniform(0, 1, (batch, kv_heads, tokens, columns)).astype(dtype)
+            factors[:, :, tokens // 2] = 0
+            bonus = t.normal(kv_heads, width).astype(dtype) if has_bonus else None
+            decay = factors if form == "plain" else np.maximum(np.log(np.maximum(factors, 1e-30)), -700)
+            exact = np.ones_like(factors) if form is None else factors if form == "plain" else np.exp(decay.astype(float))
+            request = {"mode": "linear", "dtype": dtype, "query": query, "key": key, "value": value, "scale": 0.5,
+                       "past_state": past, **({"bonus": bonus} if has_bonus else {}),
+                       **({"decay_form": form, "decay": decay} if form else {})}
+            given = [None if x is None else x.astype(float) for x in (query, key, value, exact, bonus)]
+            outputs, states = recurrence(*given, 0.5, past.astype(float))
+            t.ask(request, {"context_vectors": outputs, "present_state": states[:, :, -1]}, repro=tokens < 50)
+            t.ask(request, {"context_vectors": outputs, "states": states}, ["reference"], False)
+            weights = np.array(t.answer(request)["attention_weights"])
+            of_past, _ = recurrence(*given[:2], 0 * given[2], *given[3:], 0.5, past.astype(float))
+            np.testing.assert_allclose(weights @ value.repeat(heads // kv_heads, 1) + of_past, outputs, 1e-3, 1e-4)
+
+
+def check_packed(t):
+    for heads, kv_heads, queries, keys, width in ((4, 2, (3, 5, 1), (3, 5, 1), 6), (2, 1, (70, 2, 60), (90, 2, 41), 16),
+                                                  (2, 2, (1, 4), (6, 7), 8), (1, 1, (0, 3), (2, 5), 4)):
+        for more, align in ((more, align) for more in ({}, {"causal": True}, {"window": [2, 1]},
+                                                       {"causal": True, "window": [1, -1]})
+                            for align in ("top-left", "bottom-right") if more or align == "top-left"):
+            dtype, contexts = t.dice.choice(["float32", "float64"]), []
+            parts = [[t.normal(length, count, width).astype(dtype) for length in lengths]
+                     for lengths, count in ((queries, heads), (keys, kv_heads), (keys, kv_heads))]
+            for three in zip(*parts):
+                q, k = np.indices((len(three[0]), len(three[1])))
+                q = q + (len(three[1]) - len(three[0]) if align == "bottom-right" else 0)
+                left, right = (999 if x < 0 else x for x in more.get("window", [-1, -1]))
+                allowed = ((k <= q) | ("causal" not in more)) & (k >= q - left) & (k <= q + right)
+                _, context = attention(*(x.astype(float).swapaxes(0, 1)[None] for x in three), allowed)
+                contexts.append(context[0].swapaxes(0, 1))
+            t.ask({"mode": "sdpa", "dtype": dtype, "cu_seqlens": np.cumsum((0, *queries)), **more,
+                   **({"causal_align": align} if more else {}),
+                   **({"cu_seqlens_k": np.cumsum((0, *keys))} if queries != keys else {}),
+                   **{name: np.concatenate(part) for name, part in zip(THREE, parts)}},
+                  {"context_vectors": np.concatenate(contexts)})
+
+
+def check_scales(t):
+    sizes = {"batch": 2, "heads": 3, "tokens": 5, "d": 4}
+    for (name, order), has_past in ((item, past) for item in ORDERS.items() for past in (False, True)):
+        axes = [tuple(sizes)[i] for i in order]
+        for kept in ((), ("heads",), ("batch", "heads"), ("batch", "heads", "tokens"), ("d",)):
+            query, fresh = t.normal(2, 3, 2, 4), t.normal(2, 3, 3, 4)
+            stored = [t.draws.integers(-128, 128, tuple(sizes.values())).astype(float) for _ in range(2)]
+            full = t.draws.uniform(0.001, 0.01, [sizes[axis] if axis in kept else 1 for axis in axes])
+            scale = full if "d" in kept else full.reshape([sizes[axis] for axis in axes if axis in kept] or [1])
+            used = [stored[0] * full.transpose(np.argsort(order)), stored[1] * 0.02]
+            _, context = attention(query, *(np.concatenate((x, fresh), 2) if has_past else x for x in used))
+            names = ("past_key", "past_value", "key", "value") if has_past else ("key", "value")
+            t.ask({"mode": "sdpa", "dtype": "float64", "qkv_format": name, "key_scale": scale, "value_scale": 0.02,
+                   "query": query.transpose(order),
+                   **{part: x.transpose(order) for part, x in zip(names, (*stored, fresh, fresh))}},
+                  {"context_vectors": context.transpose(order)}, ["reference"])
+
+
+def main(attn, seed=1):
+    with tempfile.TemporaryDirectory() as folder:
+        t = Tester(attn, folder, int(seed))
+        for check in (check_orders, check_layers, check_value_inputs, check_recurrences, check_packed, check_scales):
+            check(t)
+    print(f"{t.count} answers: all as expected")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
