@@ -38,7 +38,7 @@ void check_request(const Request& request) {
             refuse(key,
                    "is not for results that ranks write by rows; expected none, or one process");
     for (const char* key : {"mask_mod", "score_mod", "prob_mod", "prefix_len", "keep_first",
-                            "chunk", "dilation", "segment_ids"})
+                            "chunk", "dilation", "segment_ids", "position_ids"})
         if (request.has(key)) refuse(key, "is not computed by ranks; expected one process");
     for (const char* key : {"past_key", "past_value"})
         if (request.has(key))

@@ -42,7 +42,7 @@ public:
                 asked_.request = with_text(std::move(asked_.request));
             read_slopes();
             read_let();
-            read_segments();
+            read_ids();
             const OperandSources sources{input(), model_.get(), rows_,
                                          text_bytes_ + text_bytes_while_reading_};
             return finish(read_operands(request(), sources, runtime_.pool));
@@ -113,7 +113,7 @@ private:
             });
     }
 
-    void read_segments() {
+    void read_ids() {
         const auto read = [&](const char* key, std::shared_ptr<const Array<double>>& ids) {
             read_setting(key, key, 1, [&](io::NumberArray array) {
                 ids = std::make_shared<const Array<double>>(std::move(array.values));
@@ -121,6 +121,8 @@ private:
         };
         read("segment_ids", asked_.request.settings.segment_ids);
         read("kv_segment_ids", asked_.request.settings.kv_segment_ids);
+        read("position_ids", asked_.request.settings.position_ids);
+        read("key_position_ids", asked_.request.settings.key_position_ids);
     }
 
     /// Passes the array of a setting's file on, if it has one under `key`; it is read once.

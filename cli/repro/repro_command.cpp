@@ -49,13 +49,16 @@ void check_settings(const Request& request, const LanguageRow& language) {
     // ONNX's operators take masks as arrays, which NumPy computes.
     const bool is_python = language.name == "numpy" || language.name == "torch";
     for (const char* key : {"score_mod", "prob_mod", "mask_mod", "prefix_len", "keep_first",
-                            "chunk", "dilation", "segment_ids"}) {
-        const bool is_mask =
-            key != std::string_view("score_mod") && key != std::string_view("prob_mod");
+                            "chunk", "dilation", "segment_ids", "mask_by", "position_ids"}) {
+        const bool is_mask = key != std::string_view("score_mod") &&
+                             key != std::string_view("prob_mod") &&
+                             (key != std::string_view("position_ids") || !s.rope);
         if (request.has(key) && !is_python && !(is_mask && language.name == "onnx"))
-            throw setting_error(request, key,
-                                concat("programs in ", language.name,
-                                       " have no such formula; expected --to numpy or torch"));
+            throw setting_error(
+                request, key,
+                concat("programs in ", language.name, " have no such ",
+                       key == std::string_view("position_ids") ? "positions" : "formula",
+                       "; expected --to numpy or torch"));
     }
     require_recording_kernel(request);
 }

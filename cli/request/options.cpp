@@ -252,6 +252,9 @@ constexpr Option table[] = {
      "a token attends to those with the same number, as documents packed in a sequence (default none)", saved},
     {"kv_segment_ids", masking, softmax, array_field<&S::kv_segment_ids>, {}, "LIST|FILE",
      "the numbers of the keys, where they are not those of the queries (default as --segment-ids)", saved},
+    {"mask_by", masking, softmax, setting_among<mask_by_names, &S::mask_by>, {}, "",
+     "causal, window, chunk and other masks of distances compare indices, or the numbers of --position-ids "
+     "(default index)", saved},
     {"mask_method", masking, softmax, setting_among<mask_method_names, &S::mask_method>, {}, "",
      "mask scores before the softmax, or weights after it and divide rows by their sums"},
 
@@ -279,6 +282,10 @@ constexpr Option table[] = {
      "F[,LOW,HIGH,LENGTH]",
      "slower angles: all divided by F, or Llama 3.1's, which spares those that turn more than HIGH "
      "times in LENGTH positions (default none)", saved | whole_model},
+    {"position_ids", scores, softmax, array_field<&S::position_ids>, {}, "LIST|FILE",
+     "positions that --rope turns new tokens by, (tokens) or (batch, tokens) (default: after the cached keys)", saved},
+    {"key_position_ids", scores, softmax, array_field<&S::key_position_ids>, {}, "LIST|FILE",
+     "positions of the new keys, or of all with the cached ones for masks (default as --position-ids)", saved},
     {"sink", scores, softmax, setting<&S::sink>, {0, 0, "numbers", std::size_t{1} << 31}, "S,...",
      "logits in the softmax's denominator, one per head or one for all (default none)",
      saved | of_heads},

@@ -44,6 +44,7 @@ struct Plan {
     bool packed = false;    ///< given heads are concatenated in the columns, (.., len, heads * d)
 
     RopeSettings rope;
+    TokenPositions query_positions, key_positions;  ///< by the index among all keys
     std::vector<MaskFormula> mask_formulas;
 
     unsigned met = needs::nothing;  ///< the conditions that hold, bits of needs::Need
@@ -60,8 +61,12 @@ struct Plan {
     }
 
     /// Whether the causal mask and the window are rules of their own, not parts of formulas.
-    bool has_causal_rule() const { return *config.causal && config.prefix_len.empty(); }
-    bool has_window_rule() const { return !config.window.empty() && !config.keep_first; }
+    bool has_causal_rule() const {
+        return *config.causal && config.prefix_len.empty() && !config.masks_by_position();
+    }
+    bool has_window_rule() const {
+        return !config.window.empty() && !config.keep_first && !config.masks_by_position();
+    }
 
     /// Whether the context is computed. Linear attention's states come with it.
     bool needs_context() const {
