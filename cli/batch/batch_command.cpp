@@ -238,7 +238,8 @@ constexpr Option batch_options[] = {
 
 /// With those of mode model, but for those that modes have too.
 constexpr auto all_options = [] {
-    constexpr std::array<std::string_view, 3> shared{"text", "text_file", "truncate"};
+    constexpr std::array<std::string_view, 4> shared{"text", "text_file", "truncate",
+                                                     "position_ids"};
     std::array<Option, std::size(batch_options) + std::size(model_options) - shared.size()> all{};
     auto end = std::ranges::copy(batch_options, all.begin()).out;
     for (const Option& option : model_options)

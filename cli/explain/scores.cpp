@@ -21,21 +21,23 @@ bool is_rotated(const HeadView& h) {
 void write_rotation(HeadView& h) {
     const Settings& s = h.e.settings();
     const NumberFormat& f = h.e.format;
-    const std::size_t position = h.plan.past_len + h.e.query(), past = h.plan.past_len;
+    const std::size_t past = h.plan.past_len;
+    const double position = h.plan.query_positions.at(h.e.batch, past + h.e.query());
     const bool is_half = *s.rope == Rope::half;
     const Row before = h.row("unrotated_queries"), after = h.row("queries");
     const std::size_t partner = is_half ? *s.rope_dims / 2 : 1, key = h.key_in_full();
-    const double angle = static_cast<double>(position) * h.plan.rope.frequencies().front();
+    const double angle = position * h.plan.rope.frequencies().front();
     const bool shows_key = key >= past && h.has("unrotated_keys") && h.has("present_key");
     Words words{{"rope_half", is_half},
                 {"slowed", !s.rope_scaling.empty()},
                 {"turns_some", *s.rope_dims < h.plan.d_k},
                 {"at_start", position == 0},
+                {"by_ids", s.position_ids != nullptr},
                 {"shows_key", shows_key},
                 {"DIMS", *s.rope_dims},
                 {"HALF", *s.rope_dims / 2},
                 {"BASE", io::number_text(*s.rope_base)},
-                {"AT", position},
+                {"AT", io::number_text(position)},
                 {"BEFORE", f.row(before)},
                 {"X", f.factor(before[0])},
                 {"Y", f.factor(before[partner])},
@@ -223,12 +225,15 @@ std::string formulas_text(const Plan& plan) {
 void write_rule(HeadView& h, const Rule& rule, const Row& allowed) {
     const Plan& g = h.plan;
     const auto masked = std::ranges::count(allowed, 0.0);
-    Words words{{"keeps_true", g.keeps_true()},
-                {"masks_none", masked == 0},
-                {"masks_all", masked == std::ssize(allowed)},
-                {"OPERAND", rule.operand},
-                {"FORMULA", formulas_text(g)},
-                {"KEYS", counted_keys(h, allowed)}};
+    Words words{
+        {"keeps_true", g.keeps_true()},
+        {"masks_none", masked == 0},
+        {"masks_all", masked == std::ssize(allowed)},
+        {"OPERAND", rule.operand},
+        {"FORMULA", formulas_text(g)},
+        {"by_ids", g.query_positions.ids != nullptr},
+        {"QPOS", io::number_text(g.query_positions.at(h.e.batch, g.past_len + h.e.query()))},
+        {"KEYS", counted_keys(h, allowed)}};
     if (const auto& window = g.config.window; !window.empty())
         words.add({{"has_left", window[0] >= 0},
                    {"has_right", window[1] >= 0},

@@ -53,8 +53,8 @@ public:
             plan_.projects ? project_tokens(queries, keys) : read_heads(queries, keys);
         if (plan_.rope.dims != 0) {
             const std::vector<double> frequencies = plan_.rope.frequencies();
-            rotate(call.query, plan_.rope.pairs, frequencies, queries.first);
-            rotate(call.key, plan_.rope.pairs, frequencies, keys.first);
+            rotate(call.query, plan_.rope.pairs, frequencies, {}, queries.first);
+            rotate(call.key, plan_.rope.pairs, frequencies, {}, keys.first);
         }
         to_queries.query = std::move(call.query);
         to_keys.key = std::move(call.key);

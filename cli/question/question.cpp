@@ -135,6 +135,8 @@ private:
         read("key_scale", s.key_scale);
         read("value_scale", s.value_scale);
         read("bonus", s.bonus);
+        read("position_ids", s.position_ids);
+        read("key_position_ids", s.key_position_ids);
     }
 
     /// Passes the array of a setting's file on, if it has one under `key`; it is read once.

@@ -226,6 +226,25 @@ private:
              {"lets", lets}});
     }
 
+    /// (tokens, 1), or (batch, 1, tokens, 1) where batch entries have their own.
+    std::string positions_text(const TokenPositions& positions, std::size_t tokens) const {
+        const std::string library = language_.name == "torch" ? "torch." : "np.";
+        if (positions.ids == nullptr)
+            return concat(library, "arange(", plan.past_len, ", ", plan.past_len + tokens,
+                          ")[:, None]");
+        std::vector<double> ids;
+        for (std::size_t b = 0; b < plan.batch; ++b)
+            for (std::size_t t = 0; t < tokens; ++t)
+                ids.push_back(positions.at(b, plan.past_len + t));
+        const double* next = ids.data();
+        std::string text = library + (language_.name == "torch" ? "tensor(" : "array(");
+        add_rows(text, {p.batched() ? plan.batch : 1, tokens}, 0, next, NumberType::float64,
+                 language_);
+        return concat(text, p.batched() && p.with_heads() ? ")[:, None, :, None]"
+                            : p.batched()                 ? ")[:, :, None]"
+                                                          : ")[0, :, None]");
+    }
+
     void add_sizes() {
         const std::size_t past_and_queries = plan.past_len + plan.q_len;
         add({{"B", plan.batch},
@@ -294,7 +313,9 @@ private:
              {"kv_heads_axis", p.with_heads() ? std::to_string(plan.kv_heads) + ", " : ""}});
 
         const RopeSettings& rope = plan.rope;
-        add({{"pairs", rope.dims / 2},
+        add({{"query_positions", positions_text(plan.query_positions, plan.q_len)},
+             {"key_positions", positions_text(plan.key_positions, plan.kv_len - plan.past_len)},
+             {"pairs", rope.dims / 2},
              {"rope_dims", rope.dims},
              {"rope_base", number(rope.base)},
              {"rope_linear", rope.scaling.size() == 1},

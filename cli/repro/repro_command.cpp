@@ -52,6 +52,11 @@ void check_settings(const Request& request, const LanguageRow& language) {
             throw setting_error(request, key,
                                 "programs in onnx have no such formula; expected --to numpy, torch "
                                 "or c");
+    // Masks by positions are formulas; a rotation by them is not.
+    if (request.has("position_ids") && s.rope && (language.name == "onnx" || language.name == "c"))
+        throw setting_error(request, "position_ids",
+                            concat("programs in ", language.name,
+                                   " have no such positions; expected --to numpy or torch"));
     require_recording_kernel(request);
 }
 

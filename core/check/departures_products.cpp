@@ -161,16 +161,23 @@ void rope_positions(Alternatives& to) {
     const std::int64_t query = rope.first_query, key = rope.first_key,
                        q_len = as_signed(to.problem.plan.q_len),
                        kv_len = as_signed(to.problem.plan.kv_len);
-    const auto words = [](std::int64_t q, std::int64_t k) {
-        return q == k ? concat("from ", q) : concat("queries from ", q, ", keys from ", k);
+    const auto words = [&](std::int64_t q, std::int64_t k) {
+        const char* const from = rope.by_ids ? "position ids, from " : "from ";
+        return q == k ? concat(from, q) : concat("queries ", from, q, ", keys from ", k);
     };
-    to.asked(words(query, key));
+    to.asked(rope.by_ids ? "position ids" : words(query, key));
     const auto add = [&](std::int64_t q, std::int64_t k, std::size_t most = 3) {
         to.add(words(q, k), most, [=](auto& c) {
             c.rope.first_query = q;
             c.rope.first_key = k;
         });
     };
+    const std::int64_t past = as_signed(to.problem.plan.past_len);
+    if (rope.by_ids)
+        to.add("the indices", [=](auto& c) {
+            c.rope.by_ids = false;
+            c.rope.first_query = c.rope.first_key = past;
+        });
     add(query + 1, key + 1);
     add(1, 1);
     add(0, 0);
@@ -183,11 +190,40 @@ void rope_positions(Alternatives& to) {
     add(kv_len - q_len, key);
     add(kv_len, key, 2);
     add(kv_len - 1, key, 2);
+    // Of a rolling cache, or one that begins with padding.
+    constexpr std::int64_t near = 64;
+    for (std::int64_t first = std::max<std::int64_t>(past - near, 0);
+         past != 0 && first <= past + near; ++first)
+        add(first, first, 1);
+    for (std::int64_t period = 2; !rope.by_ids && period < std::min(q_len, near); ++period)
+        to.add(concat("restarting every ", period), 1,
+               [=](auto& c) { c.rope.period = static_cast<std::uint64_t>(period); });
     to.asked("forwards", 1);
     to.add("backwards", [](auto& c) {
         c.rope.query_times = -c.rope.query_times;
         c.rope.key_times = -c.rope.key_times;
     });
+}
+
+/// "13,14", or "$(seq -s, 13 99)"; empty for others, and where batch entries have their own.
+std::string ids_text(const Problem& problem, const RopeConvention& rope, Tensor tensor) {
+    constexpr std::size_t few = 16;
+    const std::size_t tokens = problem.tokens(tensor);
+    if ((rope.by_ids && problem.plan.batch != 1) || (tokens > few && (rope.by_ids || rope.period)))
+        return {};
+    std::vector<double> ids(tokens);
+    for (std::size_t t = 0; t < tokens; ++t) ids[t] = problem.position(rope, tensor, 0, t);
+    if (tokens <= few) return listed_numbers(ids);
+    return concat("$(seq -s, ", shortest_decimal(ids.front()), ' ', shortest_decimal(ids.back()),
+                  ')');
+}
+
+std::string positions_flag(const Problem& problem, const Conventions& found) {
+    const std::string queries = ids_text(problem, found.rope, Tensor::query),
+                      keys = ids_text(problem, found.rope, Tensor::key);
+    if (queries.empty() || keys.empty() || found.rope.query_times < 0) return {};
+    return concat("--position-ids ", queries,
+                  queries == keys ? "" : concat(" --key-position-ids ", keys));
 }
 
 void rope_uses(Alternatives& to) {
@@ -225,7 +261,7 @@ constexpr ConventionRow conventions_of_products[] = {
     {"rope_base", "rotary base ", rope_bases, base_flag, nullptr,
      [](Conventions& c) -> double& { return c.rope.base; }},
     {"rope_dims", "rotary dimensions ", rope_widths, width_flag},
-    {"rope_positions", "rotary positions ", rope_positions},
+    {"rope_positions", "rotary positions ", rope_positions, positions_flag},
     {"rope_keys", "rotated: ", rope_uses},
     {"head_groups", "head groups: ", head_groups},
 };

@@ -137,7 +137,7 @@ RowsView Candidate::query_of(const RowIndex& at) {
     if (with_errors_) std::copy_n(all.error_at(token), all.columns, query_.error_at(0));
     round_rows(c_, Rounded::unrotated, query_);
     if (rotates)
-        shared_.rotation(c_.rope, c_.rope.first_query, all.rows, c_.rope.query_times)
+        shared_.rotation(c_.rope, Tensor::query, at.batch, c_.rope.query_times)
             ->rotate(model_, token, query_.at(0), query_.error_at(0));
     round_rows(c_, Rounded::projected, query_);
     round_rows(c_, Rounded::score_factors, query_);
@@ -170,7 +170,7 @@ RowsView Candidate::joined(Tensor slot, std::size_t batch, std::size_t kv_head) 
         rows.spread = cached == 0 ? fresh.spread : std::max(fresh.spread, spread_of(d));
         if (rotates) {
             const std::shared_ptr<const RowRotation> rotation =
-                shared_.rotation(c_.rope, c_.rope.first_key, fresh.rows, times);
+                shared_.rotation(c_.rope, slot, batch, times);
             for (std::size_t row = 0; row < fresh.rows; ++row)
                 rotation->rotate(model_, row, rows.at(cached + row), rows.error_at(cached + row));
         }

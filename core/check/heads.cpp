@@ -83,15 +83,15 @@ BoundedRows Evaluator::split(Tensor slot, const Conventions& c) const {
 
 // Rotary embedding of rows.
 
-RowRotation::RowRotation(const ErrorModel& model, const RopeConvention& rope, std::int64_t first,
-                         std::size_t positions, int times)
+RowRotation::RowRotation(const ErrorModel& model, const RopeConvention& rope,
+                         std::span<const double> positions, int times)
     : layout(*rope.pairs), pairs((rope.dims + 1) / 2) {
-    for (std::size_t row = 0; row < positions; ++row)
+    for (const double position : positions)
         for (std::size_t i = 0; i < pairs; ++i) {
             const double frequency = rope_frequency(
                 i, rope.base, rope.frequency_dims == 0 ? rope.dims : rope.frequency_dims,
                 rope.scaling);
-            const double angle = static_cast<double>(first + as_signed(row)) * frequency;
+            const double angle = position * frequency;
             cosine.push_back(std::cos(angle * times));
             sine.push_back(std::sin(angle * times));
             // The frequency is a power, whose exponent is rounded, and its reciprocal; then the

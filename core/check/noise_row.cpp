@@ -205,7 +205,7 @@ NoisyRow Candidate::noisy_row(const QueryRow& q) {
     set_head_variance(
         all.at(token), query.value,
         c_.rope.pairs
-            ? shared_.rotation(c_.rope, c_.rope.first_query, all.rows, c_.rope.query_times).get()
+            ? shared_.rotation(c_.rope, Tensor::query, q.at.batch, c_.rope.query_times).get()
             : nullptr,
         token, width, problem_.projection[index_of(Tensor::query)].has_value(),
         made.of_query.data());
@@ -277,9 +277,8 @@ std::shared_ptr<const BoundedRows> Candidate::key_variance(std::size_t batch, st
         const std::size_t cached = keys.rows - fresh.rows;
         BoundedRows made(keys.rows, keys.columns);
         const std::shared_ptr<const RowRotation> rotation =
-            c_.rope.pairs
-                ? shared_.rotation(c_.rope, c_.rope.first_key, fresh.rows, c_.rope.key_times)
-                : nullptr;
+            c_.rope.pairs ? shared_.rotation(c_.rope, Tensor::key, batch, c_.rope.key_times)
+                          : nullptr;
         for (std::size_t k = 0; k < keys.rows; ++k) {
             const bool is_new = k >= cached;
             set_head_variance(

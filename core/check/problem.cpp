@@ -90,7 +90,9 @@ Conventions conventions_of(const Problem& problem) {
         asked.adds_bias[i] = problem.projection[i] && !problem.projection[i]->bias.empty();
     if (plan.rope.dims != 0)
         asked.rope = {plan.rope.pairs, plan.rope.base, plan.rope.dims, 0, plan.rope.scaling};
-    asked.rope.first_query = asked.rope.first_key = as_signed(plan.past_len);
+    asked.rope.by_ids = plan.query_positions.ids != nullptr;
+    if (!asked.rope.by_ids)
+        asked.rope.first_query = asked.rope.first_key = as_signed(plan.past_len);
     asked.scale = *plan.config.scale;
     asked.softcap = plan.config.softcap;
     asked.mask_mod = !plan.mask_formulas.empty();
@@ -117,6 +119,16 @@ Conventions conventions_of(const Problem& problem) {
 }
 
 }  // namespace
+
+double Problem::position(const RopeConvention& rope, Tensor tensor, std::size_t batch,
+                         std::size_t token) const {
+    const bool is_query = tensor == Tensor::query;
+    const auto first = static_cast<double>(is_query ? rope.first_query : rope.first_key);
+    if (rope.by_ids)
+        return first + (is_query ? plan.query_positions : plan.key_positions)
+                           .at(batch, plan.past_len + token);
+    return first + static_cast<double>(rope.period == 0 ? token : token % rope.period);
+}
 
 bool Problem::fits(const Conventions& c) const {
     const auto width = [&](Tensor of) { return of == Tensor::value ? plan.d_v : plan.d_k; };

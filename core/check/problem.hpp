@@ -123,9 +123,12 @@ struct RopeConvention {
     std::size_t dims = 0;
     std::size_t frequency_dims = 0;  ///< D of base^(-2m/D); 0: `dims`
     std::vector<double> scaling;
-    std::int64_t first_query = 0, first_key = 0;  ///< positions of query 0 and of the first new key
-    int query_times = 1, key_times = 1;           ///< how often each is rotated; -1: backwards
-    int value_times = 0;                          ///< likewise, at the positions of the keys
+    /// Positions of query 0 and of the first new key, or what is added to the question's ids.
+    std::int64_t first_query = 0, first_key = 0;
+    bool by_ids = false;
+    std::uint64_t period = 0;            ///< positions start again after so many; 0: they do not
+    int query_times = 1, key_times = 1;  ///< how often each is rotated; -1: backwards
+    int value_times = 0;                 ///< likewise, at the positions of the keys
 
     auto operator<=>(const RopeConvention&) const = default;
 };
@@ -296,6 +299,9 @@ struct Problem {
     std::size_t tokens(Tensor tensor) const {
         return source[index_of(tensor)].rows / std::max<std::size_t>(plan.batch, 1);
     }
+    /// The position that a rotation has for a new token.
+    double position(const RopeConvention& rope, Tensor tensor, std::size_t batch,
+                    std::size_t token) const;
     /// Whether the sizes of the tensors that the conventions use fit together.
     bool fits(const Conventions& conventions) const;
 };

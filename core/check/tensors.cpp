@@ -25,9 +25,12 @@ void add_operand_types(Key& key, const Conventions& c) {
     add_types(key, c, Rounded::inputs, Rounded::parameters);
 }
 
-Key key_of_rotation(const RopeConvention& rope, std::int64_t first, int times) {
+Key key_of_rotation(const RopeConvention& rope, Tensor tensor, std::size_t batch, int times) {
     if (!rope.pairs || times == 0) return {0};
-    Key key = key_of(times, *rope.pairs, rope.base, rope.dims, rope.frequency_dims, first);
+    const bool is_query = tensor == Tensor::query;
+    Key key = key_of(times, *rope.pairs, rope.base, rope.dims, rope.frequency_dims,
+                     is_query ? rope.first_query : rope.first_key, rope.period, is_query,
+                     rope.by_ids ? batch + 1 : 0);
     append(key, rope.scaling);
     key.push_back(-1);  // scaling is positive: its end
     return key;
@@ -204,7 +207,7 @@ Key Evaluator::key_of_joined(Tensor slot, std::size_t batch, std::size_t kv_head
                              const Conventions& c) {
     Key key = key_of_heads(slot, c);
     append(key, key_of(batch, kv_head));
-    append(key, key_of_rotation(c.rope, c.rope.first_key,
+    append(key, key_of_rotation(c.rope, slot, batch,
                                 slot == Tensor::key ? c.rope.key_times : c.rope.value_times));
     add_types(key, c, Rounded::unrotated, Rounded::output_factors);
     return key;
@@ -354,12 +357,16 @@ std::shared_ptr<const BoundedRows> Evaluator::heads(Tensor slot, const Conventio
     });
 }
 
-std::shared_ptr<const RowRotation> Evaluator::rotation(const RopeConvention& rope,
-                                                       std::int64_t first, std::size_t positions,
-                                                       int times) const {
-    Key key = key_of(positions);
-    append(key, key_of_rotation(rope, first, times));
-    return rotations_.of(key, [&] { return RowRotation(model_, rope, first, positions, times); });
+std::shared_ptr<const RowRotation> Evaluator::rotation(const RopeConvention& rope, Tensor tensor,
+                                                       std::size_t batch, int times) const {
+    std::vector<double> positions(problem_.tokens(tensor));
+    Key key = key_of(positions.size());
+    append(key, key_of_rotation(rope, tensor, batch, times));
+    return rotations_.of(key, [&] {
+        for (std::size_t t = 0; t < positions.size(); ++t)
+            positions[t] = problem_.position(rope, tensor, batch, t);
+        return RowRotation(model_, rope, positions, times);
+    });
 }
 
 }  // namespace attn

@@ -73,9 +73,9 @@ struct RowRotation {
     std::vector<double> error;         ///< of the result, relative to the pair
 
     RowRotation() = default;
-    /// Of positions first, first + 1, ...; `times`: how often each is rotated.
-    RowRotation(const ErrorModel& model, const RopeConvention& rope, std::int64_t first,
-                std::size_t positions, int times);
+    /// `times`: how often each is rotated.
+    RowRotation(const ErrorModel& model, const RopeConvention& rope,
+                std::span<const double> positions, int times);
     /// Rotates a row by the position of this index.
     void rotate(const ErrorModel& model, std::size_t position, double* x, double* x_error) const;
     std::size_t bytes() const { return 3 * cosine.size() * sizeof(double); }
@@ -135,8 +135,9 @@ public:
                                                     const Conventions& c, const Make& make) const {
         return key_variances_.of(key_of_joined(Tensor::key, batch, kv_head, c), make);
     }
-    std::shared_ptr<const RowRotation> rotation(const RopeConvention& rope, std::int64_t first,
-                                                std::size_t positions, int times) const;
+    /// Of the new tokens of a batch entry.
+    std::shared_ptr<const RowRotation> rotation(const RopeConvention& rope, Tensor tensor,
+                                                std::size_t batch, int times) const;
 
 private:
     static Key key_of_joined(Tensor slot, std::size_t batch, std::size_t kv_head,

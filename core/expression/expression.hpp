@@ -102,8 +102,9 @@ struct NamedFormula {
 inline constexpr std::size_t longest_expression = 4096, max_nodes = 512, deepest_expression = 64;
 
 /// Reads a formula, of which `given` is the variable that it starts from, score or p; without one a
-/// mask is read. Errors: SettingError of `key` with the column, what was found and what was
-/// expected.
+/// mask is read. Arrays named qpos, (batch, queries), with q, the offset of each batch entry, and
+/// kpos, (batch, keys), are what these variables are. Errors: SettingError of `key` with the
+/// column, what was found and what was expected.
 Expression parse_expression(std::string_view key, std::string_view text,
                             std::optional<Variable> given, const ExpressionArrays& arrays);
 

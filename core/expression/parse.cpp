@@ -173,16 +173,19 @@ private:
         const std::string_view name = text_.substr(begin, at_ - begin);
         if (name.empty()) fail_operand();
         if (take("(")) return function(name, begin);
-        if (const auto array = arrays_.find(name); array != arrays_.end()) return element(*array);
         for (const auto& [variable, text] : variable_names)
             if (text == name) {
                 const bool is_value = variable == Variable::score || variable == Variable::p;
                 if (is_value && variable != given_) break;
+                if (variable == Variable::qpos || variable == Variable::kpos)
+                    if (const auto ids = arrays_.find(name); ids != arrays_.end())
+                        return position(*ids);
                 return add({.operation = Operation::variable,
                             .is_real = is_value,
                             .variable = variable,
                             .uses = bit_of(variable)});
             }
+        if (const auto array = arrays_.find(name); array != arrays_.end()) return element(*array);
         if (name == "inf")
             return add({.operation = Operation::number,
                         .is_real = true,
@@ -201,7 +204,8 @@ private:
             const bool is_value = variable == Variable::score || variable == Variable::p;
             if (!is_value || variable == given_) all.emplace_back(text);
         }
-        for (const auto& [name, array] : arrays_) all.push_back(name);
+        for (const auto& [name, array] : arrays_)
+            if (is_name_of_array(name)) all.push_back(name);
         return all;
     }
 
@@ -253,22 +257,41 @@ private:
         return value;
     }
 
+    std::uint32_t add(Variable name) {
+        return add({.operation = Operation::variable, .variable = name, .uses = bit_of(name)});
+    }
+
+    /// The position id of a query, ids[b, q - offset of q[b]], or of a key, ids[b, k].
+    std::uint32_t position(const ExpressionArrays::value_type& ids) {
+        const std::uint32_t b = add(Variable::b);
+        if (ids.first == "kpos") return element(ids, {b, add(Variable::k)});
+        const std::uint32_t q = add(Variable::q), offset = element(*arrays_.find("q"), {b});
+        return element(ids, {b, apply(Operation::subtract, {q, offset})});
+    }
+
     /// name[i, j, ...], as many as the array has axes.
     std::uint32_t element(const ExpressionArrays::value_type& array) {
-        const auto& [name, numbers] = array;
-        ExpressionNode node{.operation = Operation::element};
+        std::vector<std::uint32_t> index;
         expect("[");
         do {
             const std::size_t begin = at_;
-            node.index.push_back(conditional());
-            if (tree_.nodes[node.index.back()].is_real) {
+            index.push_back(conditional());
+            if (tree_.nodes[index.back()].is_real) {
                 at_ = begin;
                 fail("an integer as the index: x // y is one, x / y is not");
             }
         } while (take(","));
-        if (node.index.size() != numbers->dimension())
-            fail(concat("an index for each axis of ", name, ", which has ", numbers->dimension()));
+        if (index.size() != array.second->dimension())
+            fail(concat("an index for each axis of ", array.first, ", which has ",
+                        array.second->dimension()));
         expect("]");
+        return element(array, std::move(index));
+    }
+
+    std::uint32_t element(const ExpressionArrays::value_type& array,
+                          std::vector<std::uint32_t> index) {
+        const auto& [name, numbers] = array;
+        ExpressionNode node{.operation = Operation::element, .index = std::move(index)};
         const auto known = std::ranges::find(tree_.array_names, name);
         node.array = static_cast<std::uint32_t>(known - tree_.array_names.begin());
         if (known == tree_.array_names.end()) {

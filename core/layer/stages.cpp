@@ -134,6 +134,7 @@ void Stages<T>::rotate_and_append(AttentionCall<T>& call, Operands& operands) co
     if (plan.rope.dims != 0)
         for_each_index(2, [&](std::size_t i) {
             rotate(i == 0 ? call.query : call.key, plan.rope.pairs, plan.rope.frequencies(),
+                   i == 0 ? plan.query_positions : plan.key_positions,
                    plan.past_len + (i == 0 ? plan.first_query : plan.new_keys().first));
         });
     recorder.record("queries", call.query);

@@ -28,21 +28,26 @@ std::vector<double> rope_frequencies(double base, std::size_t dims,
 
 template <class T>
 void rotate(Tensor4<T>& x, Rope layout, const std::vector<double>& frequencies,
-            std::size_t first_position) {
+            const TokenPositions& positions, std::size_t first) {
     const std::size_t pairs = frequencies.size(), rows = x.shape(2), width = x.shape(3);
     std::vector<double> cosine(pairs), sine(pairs);
-    for (std::size_t row = 0; row < rows; ++row) {
-        const auto position = static_cast<double>(first_position + row);
-        for (std::size_t i = 0; i < pairs; ++i) {
-            cosine[i] = std::cos(position * frequencies[i]);
-            sine[i] = std::sin(position * frequencies[i]);
+    for (std::size_t row = 0; row < rows; ++row)
+        for (std::size_t b = 0; b < x.shape(0); ++b) {
+            const double position = positions.at(b, first + row);
+            const bool is_known = b != 0 && position == positions.at(b - 1, first + row);
+            for (std::size_t i = 0; i < pairs && !is_known; ++i) {
+                cosine[i] = std::cos(position * frequencies[i]);
+                sine[i] = std::sin(position * frequencies[i]);
+            }
+            for (std::size_t h = 0; h < x.shape(1); ++h)
+                rotate_row<T>(x.data() + ((b * x.shape(1) + h) * rows + row) * width, layout,
+                              cosine, sine);
         }
-        for (std::size_t matrix = 0; matrix < x.shape(0) * x.shape(1); ++matrix)
-            rotate_row<T>(x.data() + (matrix * rows + row) * width, layout, cosine, sine);
-    }
 }
 
-template void rotate(Tensor4<float>&, Rope, const std::vector<double>&, std::size_t);
-template void rotate(Tensor4<double>&, Rope, const std::vector<double>&, std::size_t);
+template void rotate(Tensor4<float>&, Rope, const std::vector<double>&, const TokenPositions&,
+                     std::size_t);
+template void rotate(Tensor4<double>&, Rope, const std::vector<double>&, const TokenPositions&,
+                     std::size_t);
 
 }  // namespace attn

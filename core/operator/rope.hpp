@@ -1,6 +1,7 @@
 // Rotary position embedding of queries and keys.
 #pragma once
 
+#include <memory>
 #include <span>
 
 #include "core/base/tensor.hpp"
@@ -42,12 +43,23 @@ void rotate_row(T* row, Rope layout, std::span<const double> cosine, std::span<c
     }
 }
 
-/// Rotates the first columns of each row of x, (batch, heads, rows, d), in place. Row r has
-/// position first_position + r; pair i turns by position * frequencies[i]. Angles are
+/// The positions of tokens: given numbers, or their indices.
+struct TokenPositions {
+    std::shared_ptr<const Array<double>> ids;  ///< (batch, tokens); null: the indices
+    std::size_t first = 0;                     ///< the index of the first token that has an id
+
+    double at(std::size_t batch, std::size_t index) const {
+        return ids == nullptr ? static_cast<double>(index)
+                              : ids->data()[batch * ids->shape(1) + index - first];
+    }
+};
+
+/// Rotates the first columns of each row of x, (batch, heads, rows, d), in place. Row r has the
+/// position of index first + r; pair i turns by position * frequencies[i]. Angles are
 /// computed in float64. Source: Su et al. 2021, arXiv 2104.09864; ONNX
 /// RotaryEmbedding.
 template <class T>
 void rotate(Tensor4<T>& x, Rope layout, const std::vector<double>& frequencies,
-            std::size_t first_position);
+            const TokenPositions& positions, std::size_t first);
 
 }  // namespace attn

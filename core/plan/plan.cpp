@@ -29,7 +29,7 @@ void resolve_alignment(Settings& s, const Plan& plan, bool is_switched_off) {
     const bool differ =
         plan.past_len + plan.q_len != plan.kv_len ||
         (s.cu_seqlens_k != nullptr && s.cu_seqlens != nullptr && *s.cu_seqlens != *s.cu_seqlens_k);
-    if (*s.causal && !s.causal_align && differ)
+    if (*s.causal && !s.causal_align && differ && !s.masks_by_position())
         refuse("causal", plan.q_len, " queries and ", plan.kv_len, " keys, ", plan.past_len,
                " of them cached; expected --causal-align top-left|bottom-right");
     if (aligned) follow(s, s.causal_align, CausalAlign::top_left);
@@ -314,11 +314,13 @@ Plan make_plan(Settings settings, const OperandShapes& operands, const PlanOptio
         s.rows.clear();
         choose_rows(plan, s);
     }
-    read_formulas(s);
+    read_positions(plan, s);
+    read_formulas(s, plan);
     resolve_alignment(s, plan, is_switched_off);
     plan.offset = s.causal_align == CausalAlign::bottom_right
                       ? PositionOffset::bottom_right(plan.q_len, plan.kv_len, s.kv_lengths)
                       : PositionOffset(as_signed(plan.past_len));
+    if (plan.query_positions.ids != nullptr) read_formulas(s, plan);  // by the offset
     check_masks(s, operands);
     resolve_scores(s, plan);
     check_formulas(plan, s);

@@ -38,6 +38,7 @@ struct Plan {
     bool packed = false;    ///< given heads are concatenated in the columns, (.., len, heads * d)
 
     RopeSettings rope;
+    TokenPositions query_positions, key_positions;  ///< by the index among all keys
     std::vector<NamedFormula> mask_formulas;
 
     unsigned met = needs::nothing;  ///< the conditions that hold, bits of needs::Need
@@ -55,10 +56,12 @@ struct Plan {
 
     /// Whether the causal mask and the window are rules of their own, not parts of formulas.
     bool has_causal_rule() const {
-        return *config.causal && config.prefix_len.empty() && config.cu_seqlens == nullptr;
+        return *config.causal && config.prefix_len.empty() && config.cu_seqlens == nullptr &&
+               !config.masks_by_position();
     }
     bool has_window_rule() const {
-        return !config.window.empty() && !config.keep_first && config.cu_seqlens == nullptr;
+        return !config.window.empty() && !config.keep_first && config.cu_seqlens == nullptr &&
+               !config.masks_by_position();
     }
 
     /// (kv_heads, d_k), in the dtype; empty: none.

@@ -47,8 +47,10 @@ void resolve_given_weights(Settings& settings, const WeightShapes& weights, std:
 /// Checks what the question draws. Errors: SettingError of kind usage.
 void check_draws(const Plan& plan);
 
-/// Reads the settings that are formulas.
-void read_formulas(Settings& s);
+/// Sets the plan's positions of tokens.
+void read_positions(Plan& plan, const Settings& s);
+/// Reads the settings that are formulas. The plan has positions, and an offset or not yet.
+void read_formulas(Settings& s, const Plan& plan);
 /// Sets the plan's masks that are formulas, and checks the indices of all formulas.
 void check_formulas(Plan& plan, Settings& s);
 

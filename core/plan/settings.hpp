@@ -73,6 +73,8 @@ constexpr Modes every_mode = (1u << mode_rows.size()) - 1;
 enum class Style { split, wrapper };
 enum class CausalAlign { top_left, bottom_right };
 enum class MaskTrue { keep, drop };
+/// What masks compare: indices in the sequence, or position ids.
+enum class MaskBy { index, position };
 
 inline constexpr Names<Style, 2> style_names{
     {{Style::split, "split"}, {Style::wrapper, "wrapper"}}};
@@ -80,6 +82,8 @@ inline constexpr Names<CausalAlign, 2> causal_align_names{
     {{CausalAlign::top_left, "top-left"}, {CausalAlign::bottom_right, "bottom-right"}}};
 inline constexpr Names<MaskTrue, 2> mask_true_names{
     {{MaskTrue::keep, "keep"}, {MaskTrue::drop, "drop"}}};
+inline constexpr Names<MaskBy, 2> mask_by_names{
+    {{MaskBy::index, "index"}, {MaskBy::position, "position"}}};
 
 /// A generator's seed, -2^63 to 2^64-1: a negative one is kept as its two's complement.
 struct Seed {
@@ -144,6 +148,8 @@ struct Settings : ScoreSettings, MaskSettings, LinearSettings {
     std::optional<CausalAlign> causal_align;
     std::optional<MaskTrue> mask_true;  ///< the meaning of `true` in boolean masks
     MaskMethod mask_method = MaskMethod::neg_inf;
+    std::optional<MaskBy> mask_by;
+    bool masks_by_position() const { return mask_by == MaskBy::position; }
     Expression prob_mod;   ///< of the weights before dropout, which are not divided by their sum
     ExpressionArrays let;  ///< arrays that formulas name
 
@@ -155,8 +161,11 @@ struct Settings : ScoreSettings, MaskSettings, LinearSettings {
     std::optional<double> rope_base;
     std::optional<std::uint64_t> rope_dims;  ///< leading dimensions of a head that are rotated
     std::vector<double> rope_scaling;  ///< {factor}, or {factor, low, high, length}; empty: none
-    std::vector<double> sink;          ///< one logit per head in the softmax's denominator
-    double softmax_plus = 0;           ///< added to the denominator: a sink of its logarithm
+    /// (tokens) or (batch, tokens): integers that the rotation and formulas take in place of the
+    /// indices; of the queries, and of the new keys or of all keys if they are others; or null.
+    std::shared_ptr<const Array<double>> position_ids, key_position_ids;
+    std::vector<double> sink;  ///< one logit per head in the softmax's denominator
+    double softmax_plus = 0;   ///< added to the denominator: a sink of its logarithm
     /// The logits in the denominator, in either form.
     std::vector<double> sinks() const {
         return softmax_plus == 0 ? sink : std::vector{std::log(softmax_plus)};

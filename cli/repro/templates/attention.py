@@ -163,21 +163,20 @@ def split(x, heads):  # (..., tokens, heads * d) to (..., heads, tokens, d)
 @end
 @if rotate
 @frequencies
-@let positions x.shape[-2]
-@if append_cache: @let positions @PAST@, @PAST@ + x.shape[-2]
 @let first [..., 0:@rope_dims@:2]
 @let second [..., 1:@rope_dims@:2]
 @if rope_half: @let first [..., :@pairs@]
 @if rope_half: @let second [..., @pairs@:@rope_dims@]
 
-def rotate(x):  # pairs (a, b) of the columns, by the angle position * frequency
-    angles = @np@.arange(@positions@)[:, None] * frequencies
+def rotate(x, positions):  # pairs (a, b) of the columns, by the angle position * frequency
+    angles = positions * frequencies
     a, b, cos, sin = x@first@, x@second@, @np@.cos(angles), @np@.sin(angles)
     y = x.@copy@()
     y@first@, y@second@ = a * cos - b * sin, a * sin + b * cos
     return y
 
-queries, keys = rotate(queries), rotate(keys)
+queries = rotate(queries, @query_positions@)
+keys = rotate(keys, @key_positions@)
 @end
 @if append_cache
 keys = @join@([past_key, keys], -2)
