@@ -47,16 +47,18 @@ void check_settings(const Request& request, const LanguageRow& language) {
                      {"precision", is_from_flag(request, "precision"),
                       "a program has every digit; expected no precision"}});
     // Masks are arrays there, which NumPy computes.
-    for (const char* key : {"score_mod", "prob_mod", "relative_bias", "bonus", "decay_form"})
+    for (const char* key : {"score_mod", "prob_mod", "relative_bias"})
         if (request.has(key) && language.name == "onnx")
             throw setting_error(request, key,
                                 "programs in onnx have no such formula; expected --to numpy, torch "
                                 "or c");
     // Masks by positions are formulas; a rotation by them is not.
-    if (request.has("position_ids") && s.rope && (language.name == "onnx" || language.name == "c"))
-        throw setting_error(request, "position_ids",
-                            concat("programs in ", language.name,
-                                   " have no such positions; expected --to numpy or torch"));
+    for (const auto& [key, is_python_only] :
+         {std::pair("bonus", true), {"decay_form", true}, {"position_ids", s.rope.has_value()}})
+        if (request.has(key) && is_python_only && (language.name == "onnx" || language.name == "c"))
+            throw setting_error(
+                request, key,
+                concat("is not in programs in ", language.name, "; expected --to numpy or torch"));
     require_recording_kernel(request);
 }
 
