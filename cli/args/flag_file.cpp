@@ -145,8 +145,11 @@ private:
     /// It is a question if it says what it was computed on: by its arrays or by its settings.
     void take_result(std::shared_ptr<io::InputFile> file) {
         if (!is_mode_config_ || !is_of_modes()) return;
+        const json written = io::head_member(*file, "config"),
+                   config = *io::ResultHead(*file).config;
+        for (const auto& [key, value] : config.items())
+            if (!written.contains(key)) take(key, value, path_ + ": config");
         for (FlagValue& flag : given_) flag.of_result = flag.option != &config_id;
-        const json config = io::head_member(*file, "config");
         const auto has = [&](const char* name) {
             return io::array_in(*file, name) || !io::head_member(*file, name).is_null();
         };
@@ -257,7 +260,10 @@ private:
         if (value.is_boolean() && has_value(*option)) refuse("a boolean; expected a value");
         if (value.is_number() && is_text(*option) && !takes_constants)
             refuse("a number; expected a string");
-        const bool is_object = option->field.kind == FieldKind::shapes ||
+        // Arrays of several axes.
+        const bool is_nested = takes_constants && *option->limits.expected == '\0' &&
+                               value.is_array() && !value.empty() && value.front().is_array();
+        const bool is_object = is_nested || option->field.kind == FieldKind::shapes ||
                                (option->field.kind == FieldKind::arrays && value.is_object());
         std::optional<std::string> text =
             is_object ? std::optional(value.dump()) : spelled_value(value);
