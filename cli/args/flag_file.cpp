@@ -145,8 +145,11 @@ private:
     /// It is a question if it says what it was computed on: by its arrays or by its settings.
     void take_result(std::shared_ptr<io::InputFile> file) {
         if (!is_mode_config_ || !is_of_modes()) return;
+        const json written = io::head_member(*file, "config"),
+                   config = *io::ResultHead(*file).config;
+        for (const auto& [key, value] : config.items())
+            if (!written.contains(key)) take(key, value, path_ + ": config");
         for (FlagValue& flag : given_) flag.of_result = flag.option != &config_id;
-        const json config = io::head_member(*file, "config");
         const auto has = [&](const char* name) {
             return io::array_in(*file, name) || !io::head_member(*file, name).is_null();
         };

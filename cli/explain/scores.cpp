@@ -68,6 +68,7 @@ void write_query(HeadView& h) {
     const Row numbers = h.row(query.row().name);
     Words words{{"is_projected", is_projected},
                 {"turned", is_turned},
+                {"is_unit", g.config.qk_norm},
                 {"PLACE", e.indexed(query, h.head)},
                 {"ROW", e.format.row(numbers)}};
     if (is_projected) {

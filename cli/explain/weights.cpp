@@ -194,6 +194,7 @@ void write_powers(HeadView& h) {
            {"is_finite", std::isfinite(maximum) && std::isfinite(total)},
 
            {"SINK", exp_sink ? io::number_text(sinks[sinks.size() == 1 ? 0 : h.head]) : ""},
+           {"OPTION", h.e.source_of(h.plan.config.softmax_plus == 0 ? "sink" : "softmax_plus")},
            {"MAXIMUM", f.number(maximum)},
            {"EXP_SINK", f.number(exp_sink.value_or(0))},
            {"KEY", key},

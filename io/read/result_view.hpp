@@ -75,7 +75,7 @@ struct ResultHead {
     std::string mode;
     std::string id;  ///< as pictures show it: a number is "id 7"
     std::optional<std::vector<std::string>> tokens, context_tokens, decoder_tokens;
-    /// As written; JSON's null where the file has none.
+    /// As written, JSON's null where the file has none; a config with the meaning of later keys.
     std::shared_ptr<const nlohmann::json> config, asked, shapes, layout;
     /// Of a model's result: an object with the config, shapes and layout of each layer, by number.
     std::shared_ptr<const nlohmann::json> layers;

@@ -208,8 +208,8 @@ json question(std::size_t heads) {
 std::vector<double> slopes_in(const json& answer) {
     std::vector<double> slopes;
     for (const json& head : answer["biased_scores"][0]) {
-        slopes.push_back(head[0][1]);
-        CHECK(head[0][2].get<double>() == 2 * slopes.back());
+        slopes.push_back(-head[0][1].get<double>());
+        CHECK(head[0][2].get<double>() == -2 * slopes.back());
         CHECK(head[2][0].get<double>() == -2 * slopes.back());
     }
     return slopes;

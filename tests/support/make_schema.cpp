@@ -119,7 +119,13 @@ json field_schema(const cli::Option& option) {
             return {{"type", "integer"},
                     {"minimum", std::numeric_limits<std::int64_t>::min()},
                     {"maximum", std::numeric_limits<std::uint64_t>::max()}};
-        case number: return number_schema(option.limits, false);
+        case number: {
+            const json one = number_schema(option.limits, false);
+            if (option.limits.shortest == 1) return one;
+            json any = list_schema(one, option.limits, false)["anyOf"];  // of two or more
+            any.insert(any.begin(), one);
+            return {{"anyOf", any}};
+        }
         case string: return std::strcmp(option.key, "example") == 0 ? example_schema() : path;
         case text: return path;
         case strings: return strings_schema(option);
