@@ -73,6 +73,7 @@ private:
     NumberRange of_element(const ExpressionNode& node) const {
         const Array<double>& array = *expression_.arrays[node.array];
         std::vector<std::pair<std::size_t, std::size_t>> box;
+        box.reserve(node.index.size());
         std::size_t count = 1;
         for (std::size_t axis = 0; axis < node.index.size(); ++axis) {
             const NumberRange& index = ranges_[node.index[axis]];
@@ -85,17 +86,19 @@ private:
         }
         if (count > max_elements) return expression_.array_bounds[node.array];
         NumberRange range{infinity, -infinity};
-        for (std::size_t i = 0; i < count; ++i) {
+        const std::size_t run = box.back().second - box.back().first;  // neighbours
+        for (std::size_t i = 0; i < count; i += run) {
             std::size_t at = 0, rest = i;
             for (std::size_t axis = box.size(), step = 1; axis-- > 0; step *= array.shape(axis)) {
                 const std::size_t length = box[axis].second - box[axis].first;
                 at += (box[axis].first + rest % length) * step;
                 rest /= length;
             }
-            const double value = array.data()[at];
-            range.low = std::min(range.low, value);
-            range.high = std::max(range.high, value);
-            range.nan = range.nan || std::isnan(value);
+            for (const double value : std::span(array.data() + at, run)) {
+                range.low = std::min(range.low, value);
+                range.high = std::max(range.high, value);
+                range.nan = range.nan || std::isnan(value);
+            }
         }
         return range.nan ? anything : range;
     }

@@ -174,15 +174,12 @@ inline void apply_formula(const Formula<T>& formula, std::size_t vectors, T* sco
         const std::size_t count = vectors - first < at_once ? vectors - first : at_once;
         for (std::size_t n = 0; n < formula.node_count; ++n) {
             const FormulaNode<T>& node = formula.nodes[n];
-            const bool is_root = n + 1 == formula.node_count;
             // What is the same for all keys stays from the first vectors on.
-            if (first != 0 && !node.varies && !is_root) continue;
-            T* const to = is_root ? scores + first * stride : value[n];
-            const std::size_t step = is_root ? stride : W;
+            if (first != 0 && !node.varies) continue;
             const T* from[max_formula_axes];
             for (std::size_t i = 0; i < max_formula_axes; ++i) from[i] = value[node.operand[i]];
             const auto each = [&](auto of) {
-                for (std::size_t i = 0; i < count; ++i) of(i).store(to + i * step);
+                for (std::size_t i = 0; i < count; ++i) of(i).store(value[n] + i * W);
             };
             const auto operand = [&](std::size_t which, std::size_t i) {
                 return V::load(from[which] + i * W);
@@ -211,6 +208,9 @@ inline void apply_formula(const Formula<T>& formula, std::size_t vectors, T* sco
                     });
             }
         }
+        const T* const root = value[formula.node_count - 1];
+        for (std::size_t i = 0; i < count; ++i)
+            V::load(root + i * W).store(scores + (first + i) * stride);
     }
 }
 
