@@ -106,7 +106,7 @@ private:
 /// enough numbers that depend on them: the one that lets the question come nearest to the arrays,
 /// if nothing else differs. First the shortest decimal within its uncertainty, then the number
 /// itself. Whether they reproduce the arrays is not known.
-std::vector<Alternative> fitted_numbers(const Comparison& comparison);
+std::vector<Alternative> fitted_numbers(const Comparison& comparison, const Conventions& from);
 
 /// The question with the dropout mask that their attention_weights show, weights that are 0 while
 /// the question's are not, and with the factor of the others. Nothing if there are none, if the

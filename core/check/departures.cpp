@@ -77,6 +77,7 @@ void forget_roundings(Conventions& c, IsForgotten is_forgotten) {
 void forget_after_projections(Conventions& c) {
     Conventions kept;
     static_cast<ProjectionConvention&>(kept) = c;
+    kept.is_cosine = c.is_cosine;  // of products
     kept.roundings = std::move(c.roundings);
     c = std::move(kept);
     forget_roundings(c, [](Rounded what) { return what > Rounded::products; });
@@ -193,10 +194,18 @@ std::size_t move_idle_stages(Conventions& c, bool excludes) {
 Conventions relevant_conventions(const Problem& problem, Conventions c, ArrayId array) {
     const Reach reach = reach_of(array);
     if (reach <= Reach::products) forget_after_projections(c);
+    if (reach == Reach::projections) c.is_cosine = false;
     if (reach == Reach::products || reach == Reach::weights) forget_values(c);
     forget_unused_projections(c);
     forget_unused_band(problem, array, c);
     forget_unused_steps(problem, c);
+    if (!(array == "context_vectors")) c.output = {};
+    if (!(array == "logsumexp")) {
+        c.stated_sum = StatedSum::logsumexp;
+        c.sum_factor = c.log_factor = 1;
+    } else {
+        c.weights = nullptr;
+    }
     return c;
 }
 

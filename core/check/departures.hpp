@@ -65,6 +65,10 @@ private:
     std::set<Conventions> tried_;
 };
 
+inline std::string no_flag(const Problem&, const Conventions&) {
+    return {};
+}
+
 struct ConventionRow {
     std::string_view name;  ///< in reports
     /// What comes before the words of a change for which attn has no flag: "softmax over queries".
@@ -72,8 +76,7 @@ struct ConventionRow {
     /// Adds those that can apply to the question.
     void (*add_alternatives)(Alternatives& to);
     /// The flag with which attn computes what was found; empty: there is none.
-    std::string (*flag)(const Problem& problem, const Conventions& found) =
-        [](const Problem&, const Conventions&) { return std::string(); };
+    std::string (*flag)(const Problem& problem, const Conventions& found) = no_flag;
     /// In place of an alternative's words, where they depend on several changes of a match.
     std::string (*words)(const Conventions& found) = nullptr;
     /// One that may be any number, and where to look first if the question has 0; 0: nowhere.

@@ -333,7 +333,43 @@ std::string projection_flag(const Problem& problem, const Conventions& found) {
                                                           : "--no-out-proj";
 }
 
+void outputs(Alternatives& to) {
+    const Problem& problem = to.problem;
+    const Plan& plan = problem.plan;
+    const std::pair<const char*, bool> orders[] = {
+        {"", false},
+        {"batch entries in the opposite order", plan.batch > 1},
+        {"heads in the opposite order", plan.heads > 1},
+        {"of each head the next one's", plan.heads > 2},
+        {"tokens in the opposite order", plan.rows > 1},
+        {"of each token the next one's", plan.rows > 2},
+        {"of each token the previous one's", plan.rows > 2},
+        {"columns in the opposite order", true},
+        {"(tokens, heads) read as (heads, tokens)",
+         plan.shown.separate_heads && plan.heads > 1 && plan.rows > 1}};
+    to.asked("as computed");
+    for (std::size_t i = 0; i < std::size(orders); ++i)
+        if (orders[i].second)
+            to.set(orders[i].first, &Conventions::output, &OutputConvention::order,
+                   static_cast<OutputOrder>(i), 1);
+    const std::size_t width = problem.projection[3] ? plan.d_out : plan.heads * plan.d_v;
+    for (const bool adds : {false, true})
+        for (const auto& [norm, words] : {std::pair(OutputNorm::none, ""),
+                                          {OutputNorm::layer, ", after a layer norm"},
+                                          {OutputNorm::rms, ", after an RMS norm"}})
+            if (!adds || problem.source[0].columns == width)
+                to.add(
+                    concat(adds ? "with the residual (what queries are made of)" : "heads", words),
+                    1, [=, norm = norm](auto& c) {
+                        c.output.adds_source = adds;
+                        c.output.norm = norm;
+                    });
+}
+
 constexpr ConventionRow conventions_of_arrays[] = {
+    {"output", "output: ", outputs},
+    {"output_factor", "output times ", [](Alternatives&) {}, no_flag, nullptr,
+     [](Conventions& c) -> double& { return c.output.factor; }},
     {"transposed", "", transpositions},
     {.name = "heads_split",
      .beginning = "heads split: ",

@@ -52,6 +52,11 @@ void scales(Alternatives& to) {
     const auto name = std::find_if(std::begin(named), std::end(named), is_asked);
     const std::string words = name == std::end(named) ? shortest_decimal(asked) : name->second;
     to.asked(words);
+    const auto of_asked = [&](std::string_view found) {
+        return words == "1/sqrt(d_k)" && found == "asked*ln(2)"     ? "ln(2)/sqrt(d_k)"
+               : words == "1/sqrt(d_k)" && found == "asked*log2(e)" ? "log2(e)/sqrt(d_k)"
+                                                                    : found;
+    };
     std::vector<double> tried{asked};
     for (const auto& [scale, found] : named) {
         const double value = scale;
@@ -60,7 +65,8 @@ void scales(Alternatives& to) {
             }))
             continue;
         tried.push_back(value);
-        to.set(found, &Conventions::scale, value, to.list.size() < 8 ? 3 : 2);
+        to.set(std::string(of_asked(found)), &Conventions::scale, value,
+               to.list.size() < 8 ? 3 : 2);
     }
     if (asked > 0)
         to.add(words + " after the softmax", 2, [=](auto& c) {
@@ -254,9 +260,24 @@ void head_groups(Alternatives& to) {
     to.set("the first key head for all", &Conventions::groups, HeadGroups::first);
 }
 
+/// Of linear attention.
+void states(Alternatives& to) {
+    if (!to.problem.plan.config.rule) return;
+    to.asked("decayed, then corrected");
+    const auto set = [&](const char* words, bool StateConvention::*member) {
+        to.set(words, &Conventions::state, member, true, 2);
+    };
+    if (to.problem.operands["beta"])
+        set("error from before the decay", &StateConvention::corrects_undecayed);
+    if (to.problem.operands["decay"])
+        set("decayed after the token's key and value are added", &StateConvention::decays_after);
+    set("read before the token's own key and value", &StateConvention::reads_previous);
+}
+
 constexpr ConventionRow conventions_of_products[] = {
+    {"state", "states: ", states},
     {"scale", "scale ", scales, scale_flag, nullptr,
-     [](Conventions& c) -> double& { return c.scale; }},
+     [](Conventions& c) -> double& { return c.scale; }, 0, true},
     {"rope_pairs", "rotary pairs ", rope_pairs, pairs_flag},
     {"rope_base", "rotary base ", rope_bases, base_flag, nullptr,
      [](Conventions& c) -> double& { return c.rope.base; }},

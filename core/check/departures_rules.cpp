@@ -1,20 +1,22 @@
 // Rules by position in place of the question's: those that fit the keys that queries are seen to
 // attend to or, where these are not known, rules with small numbers.
 #include "core/check/departures.hpp"
-#include "core/check/evaluate.hpp"
 #include "core/expression/rows.hpp"
 
 namespace attn {
 namespace {
 
-/// In the order in which they are named. N is a number, B a band of q - k.
+enum class With { either, no_causal, causal };
+
+/// In the order in which they are named. N is a number, B a band of q - k, S the ids of two
+/// segments, of which the first has N tokens.
 struct RuleRow {
     std::string_view formula, flag = "";
-    enum class Causal { any, never, always } causal = Causal::any;
+    With with = With::either;
 };
 constexpr RuleRow rule_rows[] = {
     {"B", "--window B"},
-    {"k <= q || k < N", "--causal --prefix-len N", RuleRow::Causal::never},
+    {"k <= q || k < N", "--causal --prefix-len N", With::no_causal},
     {"q // N == k // N", "--chunk N"},
     {"(q - k) % N == 0", "--dilation N"},
     {"k < N", "--kv-lengths N"},
@@ -22,14 +24,16 @@ constexpr RuleRow rule_rows[] = {
     {"(q < N) == (k < N)", "--segment-ids S"},
     {"k < N || B", "--window B --keep-first N"},
     {"(q - k) % N == 0 && B", "--dilation N --window B"},
-    {"k // N <= q // N", "", RuleRow::Causal::never},
+    {"k // N <= q // N", "", With::no_causal},
     {"q != k"},
     {"k < N || q < N"},
-    {"k < N || q < N || B", "", RuleRow::Causal::never},
-    {"q - k < N || (q - k) % N == 0", "", RuleRow::Causal::always},
-    {"q // N == k // N || k % N == N - 1", "", RuleRow::Causal::always},
-    {"q // N - k // N <= 1", "", RuleRow::Causal::always},
+    {"k < N || q < N || B", "", With::no_causal},
+    {"q - k < N || (q - k) % N == 0", "", With::causal},
+    {"q // N == k // N || k % N == N - 1", "", With::causal},
 };
+
+constexpr std::int64_t unbounded = 1 << 30;
+constexpr std::size_t longest_list = 64;
 
 std::string filled(std::string_view text, char letter, const std::string& with) {
     std::string result;
@@ -37,137 +41,108 @@ std::string filled(std::string_view text, char letter, const std::string& with) 
     return result;
 }
 
+struct Band {
+    std::int64_t left = -unbounded, right = -unbounded;
+
+    std::string text(bool causal) const {
+        std::string words;
+        if (left < unbounded) words = left == 0 ? "k >= q" : concat("q - k <= ", left);
+        if (causal || right == unbounded) return words.empty() ? "1" : words;
+        return concat(words, words.empty() ? "" : " && ",
+                      right == 0    ? "k <= q"
+                      : right == -1 ? "k < q"
+                                    : concat("k - q <= ", right));
+    }
+    /// Of --window.
+    std::string sides(bool causal) const {
+        const auto side = [](std::int64_t x) { return x == unbounded ? -1 : x; };
+        return concat(side(left), ",", causal ? 0 : side(right));
+    }
+};
+
 class Rules {
 public:
     explicit Rules(Alternatives& to)
         : to_(to), plan_(to.problem.plan), sizes_(plan_.expression_sizes()),
-          seen_(to.problem.seen ? &to.problem.seen->keys : nullptr) {}
+          seen_(to.problem.seen ? &*to.problem.seen : nullptr) {}
 
     void add() {
         const bool is_asked = to_.problem.asked.band.causal;
-        if (seen_ != nullptr && agrees_with_question()) return;
-        to_.asked(plan_.mask_formulas.empty() ? is_asked ? "causal" : "none" : "the question's");
+        if (seen_ != nullptr && !seen_->departs) return;
+        to_.asked(!plan_.mask_formulas.empty() ? "the question's" : is_asked ? "causal" : "none");
         for (const RuleRow& row : rule_rows)
-            for (const bool causal : {is_asked, !is_asked}) {
-                if (row.causal == (causal ? RuleRow::Causal::never : RuleRow::Causal::always))
-                    continue;
-                if (add_row(row, causal) && seen_ != nullptr) return;
-            }
-        if (seen_ != nullptr && !add_documents() && !add_blocks()) add_seen();
+            for (const bool causal : {is_asked, !is_asked})
+                if (row.with != (causal ? With::no_causal : With::causal) && add_row(row, causal) &&
+                    seen_ != nullptr) {
+                    if (row.flag == "--chunk N") add_documents();
+                    return;
+                }
+        if (seen_ != nullptr && !add_documents()) add_blocks();
     }
 
 private:
-    struct Band {
-        std::int64_t left, right;
-        std::string text(bool causal) const {
-            std::string words;
-            const auto add = [&](const std::string& one) {
-                words += (words.empty() ? "" : " && ") + one;
-            };
-            if (!causal && right == 0) add("k <= q");
-            if (!causal && right < 0) add(right == -1 ? "k < q" : concat("k < q - ", -right - 1));
-            if (left < unbounded && left > 0) add(concat("q - k <= ", left));
-            if (left <= 0) add(left == 0 ? "k >= q" : concat("k >= q + ", -left));
-            if (!causal && right > 0 && right < unbounded) add(concat("k - q <= ", right));
-            return words.empty() ? "1" : words;
-        }
-        static constexpr std::int64_t unbounded = 1 << 30;
-    };
-
     bool add_row(const RuleRow& row, bool causal) {
-        const bool has_number = row.formula.find('N') != std::string_view::npos,
-                   has_band = row.formula.find('B') != std::string_view::npos;
-        const std::size_t most = seen_ != nullptr ? (has_band ? 64 : 1024) : has_band ? 4 : 16;
-        const std::size_t end = has_number ? std::min(plan_.kv_len, most + 1) : 2;
+        const bool has_number = row.formula.find('N') != row.formula.npos,
+                   has_band = row.formula.find('B') != row.formula.npos;
+        const std::size_t most = seen_ != nullptr ? (has_band ? 64 : 1024) : has_band ? 4 : 1024;
         bool any = false;
-        for (std::size_t n = 1; n < end || (has_number && seen_ == nullptr && n < plan_.kv_len);
+        for (std::size_t n = 1; n < (has_number ? std::min(plan_.kv_len, most + 1) : 2);
              n = n < 16 || seen_ != nullptr ? n + 1 : 2 * n) {
-            const std::string formula = filled(row.formula, 'N', std::to_string(n));
+            const std::string number = std::to_string(n),
+                              formula = filled(row.formula, 'N', number);
+            const auto add = [&](const Band& band) {
+                std::string text = band.text(causal), flag = filled(row.flag, 'N', number);
+                const bool is_window = band.left >= 0 && (causal || band.right >= 0);
+                if (formula.find("||") != formula.npos && text.find('&') != text.npos)
+                    text = "(" + text + ")";
+                flag = is_window || !has_band ? filled(flag, 'B', band.sides(causal)) : "";
+                any |= add_rule(filled(formula, 'B', text), filled(flag, 'S', halves(n)), causal);
+            };
             if (!has_band) {
-                any |= add_rule(formula, flag_of(row, causal, n, {}), causal);
-            } else if (seen_ != nullptr) {
-                if (const auto band = band_beside(formula, causal))
-                    any |= add_band(row, formula, causal, n, *band);
-            } else if (n <= most) {
-                for (std::int64_t left = 0; left < std::min<std::int64_t>(9, kv_len()); ++left)
-                    for (const std::int64_t right : {left, std::int64_t{0}, std::int64_t{-1}})
-                        if (right != left || !causal)
-                            any |= add_band(row, formula, causal, n,
-                                            {right < 0 ? Band::unbounded : left, right});
+                add({});
+            } else if (seen_ == nullptr) {
+                for (std::int64_t left = 0; left < std::min<std::int64_t>(9, kv_len()); ++left) {
+                    add({left, left});
+                    add({left, 0});
+                }
+                add({unbounded, -1});
+            } else if (const auto band = band_beside(formula, causal)) {
+                add(*band);
             }
             if (any && seen_ != nullptr) return true;
         }
         return any;
     }
 
-    bool add_band(const RuleRow& row, const std::string& formula, bool causal, std::size_t n,
-                  const Band& band) {
-        std::string text = band.text(causal);
-        if (formula != "B" && text.find('&') != std::string::npos &&
-            formula.find("&&") == formula.npos)
-            text = "(" + text + ")";
-        return add_rule(filled(formula, 'B', text), flag_of(row, causal, n, band), causal);
+    std::string halves(std::size_t n) const {
+        std::string ids;
+        for (std::size_t i = 0; i < plan_.kv_len; ++i) ids += i == 0 ? "0" : i < n ? ",0" : ",1";
+        return ids;
     }
 
-    /// The band of the pairs that the rest of the formula does not hold, of the first entry.
+    /// Of the pairs of the first head that the rest of the formula does not hold.
     std::optional<Band> band_beside(const std::string& formula, bool causal) const {
         const Expression others = parse_expression("", filled(formula, 'B', "0"), {}, {});
-        Band band{-Band::unbounded, -Band::unbounded};
+        Band band;
         for (std::size_t row = 0; row < plan_.rows; ++row) {
-            const std::int64_t position = position_of(0, row);
             const auto allowed = row_of_rule(others, 0, 0, row);
             for (std::size_t k = 0; k < plan_.kv_len; ++k) {
-                const std::int64_t distance = position - as_signed(k);
+                const std::int64_t distance = position_of(0, row) - as_signed(k);
+                if (causal && distance < 0) continue;
                 const SeenKey seen = seen_at(0, 0, row, k);
-                if (causal && distance < 0) continue;  // as the mask excludes it
                 if (allowed[k] && seen == SeenKey::excluded) return {};
                 if (allowed[k] || seen != SeenKey::attended) continue;
                 band.left = std::max(band.left, distance);
                 band.right = std::max(band.right, -distance);
             }
         }
-        if (band.left == -Band::unbounded) return {};
-        const std::int64_t last = position_of(0, plan_.rows - 1);
-        if (band.left >= last) band.left = Band::unbounded;
-        if (band.right >= kv_len() - 1 - position_of(0, 0)) band.right = Band::unbounded;
+        if (band.left == -unbounded) return {};
+        if (band.left >= position_of(0, plan_.rows - 1)) band.left = unbounded;
+        if (band.right >= kv_len() - 1 - position_of(0, 0)) band.right = unbounded;
         return band;
     }
 
-    /// The flags that a formula takes to the rule, if nothing of the question is in the way.
-    std::string flag_of(const RuleRow& row, bool causal, std::size_t n,
-                        const std::optional<Band>& band) const {
-        std::string flag = filled(row.flag, 'N', std::to_string(n));
-        if (band) {
-            const bool is_window = band->left >= 0 && (causal || band->right >= 0);
-            const auto side = [](std::int64_t x) { return x == Band::unbounded ? -1 : x; };
-            flag = is_window ? filled(flag, 'B',
-                                      concat(side(band->left), ",", causal ? 0 : side(band->right)))
-                             : "";
-        }
-        if (flag.find('S') != flag.npos) {
-            std::string ids;
-            for (std::size_t i = 0; i < plan_.kv_len; ++i)
-                ids += (i == 0 ? "" : ",") + std::string(i < n ? "0" : "1");
-            flag = plan_.q_len == plan_.kv_len && plan_.kv_len <= 64 ? filled(flag, 'S', ids) : "";
-        }
-        return flag;
-    }
-
-    /// What comes before the flag of a rule: a causal mask or none. Nothing: it cannot be given.
-    std::optional<std::string> flags_before(bool causal, const std::string& flag) const {
-        const Settings& s = plan_.config;
-        const bool is_asked = to_.problem.asked.band.causal, is_fixed = s.mode != Mode::sdpa;
-        const bool has_others = plan_.mask_formulas.size() > (s.mask_mod ? 1U : 0U);
-        const bool makes_causal = flag.starts_with("--causal");
-        if (has_others || (is_asked && !causal && !makes_causal && is_fixed)) return {};
-        std::string before;
-        if (causal && !is_asked) before = "--causal ";
-        if (is_asked && !causal && !makes_causal) before = "--no-causal ";
-        if (!s.window.empty() && flag.find("--window") == flag.npos) before += "--window -1 ";
-        return before;
-    }
-
-    /// Whether it fits what is seen, and excludes other keys than an earlier one.
+    /// Whether it fits what is seen, or excludes other keys than an earlier one.
     bool add_rule(const std::string& formula, std::string flag, bool causal,
                   const ExpressionArrays& arrays = {}, std::string words = "") {
         const bool joins = formula.find("||") != formula.npos;
@@ -178,18 +153,32 @@ private:
         auto rule = std::make_shared<PositionRule>();
         rule->formula = parse_expression("", text, {}, arrays);
         if (!agrees(rule->formula)) return false;
+        if (flag.size() > 4 * longest_list) flag.clear();
         if (flag.empty() && arrays.empty()) flag = "--mask-mod '" + formula + "'";
-        const auto before = flags_before(causal, flag);
-        if (before && !flag.empty()) rule->flag = *before + flag;
+        if (!flag.empty()) rule->flag = with_mask(flag, causal);
         to_.add(words.empty() ? text : words, seen_ == nullptr ? 1 : 3,
                 [rule = std::shared_ptr<const PositionRule>(rule)](auto& c) { c.rule = rule; });
         return true;
     }
 
+    /// The flag with those that turn the causal mask on or off; empty: they cannot.
+    std::string with_mask(std::string flag, bool causal) const {
+        const Settings& s = plan_.config;
+        const bool is_asked = to_.problem.asked.band.causal;
+        constexpr std::string_view own = "--causal ";
+        const bool has_own = flag.starts_with(own);
+        if (plan_.mask_formulas.size() > (s.mask_mod ? 1U : 0U) ||
+            (is_asked && !causal && !has_own && s.mode != Mode::sdpa))
+            return "";
+        if (has_own) flag.erase(0, own.size());
+        if (!s.window.empty() && flag.find("--window") == flag.npos) flag = "--window -1 " + flag;
+        if (has_own || causal) return is_asked ? flag : concat(own, flag);
+        return is_asked ? "--no-causal " + flag : flag;
+    }
+
     /// Tokens of a document attend to its first one, or to all that come before or after.
     bool add_documents() {
-        if (plan_.rows != plan_.kv_len || sizes_.offset.values() != std::vector<std::int64_t>{0})
-            return false;
+        if (plan_.rows != plan_.kv_len || position_of(0, 0) != 0) return false;
         std::vector<double> ids;
         std::string list;
         bool is_same = true;
@@ -198,7 +187,7 @@ private:
             for (std::size_t row = 0; row < plan_.rows; ++row) {
                 std::size_t first = 0;
                 while (first < row && seen_at(b, 0, row, first) != SeenKey::attended) ++first;
-                auto id = std::find(firsts.begin(), firsts.end(), first) - firsts.begin();
+                const auto id = std::find(firsts.begin(), firsts.end(), first) - firsts.begin();
                 if (id == std::ssize(firsts)) firsts.push_back(first);
                 ids.push_back(static_cast<double>(id));
                 if (b == 0) list += concat(row == 0 ? "" : ",", id);
@@ -206,113 +195,75 @@ private:
             }
         }
         const ExpressionArrays arrays{{"segment", array_of({plan_.batch, plan_.kv_len}, ids)}};
-        const bool is_short = is_same && plan_.kv_len <= longest_list;
-        const std::string formula = "segment[b, q] == segment[b, k]";
-        for (const bool causal : {to_.problem.asked.band.causal, !to_.problem.asked.band.causal})
-            if (add_rule(formula, is_short ? "--segment-ids " + list : "", causal, arrays,
-                         concat(causal ? "k <= q && " : "", formula, " of segments ",
-                                list.substr(0, 2 * longest_list), is_same ? "" : " and others")))
-                return true;
-        return false;
+        const std::string formula = "segment[b, q] == segment[b, k]",
+                          flag = is_same ? "--segment-ids " + list : "";
+        const auto add = [&](bool causal) {
+            return add_rule(formula, flag, causal, arrays,
+                            concat(causal ? "causal " : "", "segments ", list.substr(0, 128),
+                                   is_same ? "" : " of the first batch entry"));
+        };
+        return add(to_.problem.asked.band.causal) || add(!to_.problem.asked.band.causal);
     }
 
-    /// Of blocks of equal size, those of the first head.
-    bool add_blocks() {
-        for (std::size_t n = 2; n < plan_.kv_len; ++n)
-            for (const bool causal : {false, true}) {
-                const std::size_t across = (plan_.kv_len + n - 1) / n, down = across;
-                std::vector<double> blocks(down * across, 0);
-                for (std::size_t row = 0; row < plan_.rows; ++row)
-                    for (std::size_t k = 0; k < plan_.kv_len; ++k) {
-                        const std::int64_t q = position_of(0, row);
-                        if (q < 0 || q >= kv_len()) return false;
-                        if (seen_at(0, 0, row, k) == SeenKey::attended)
-                            blocks[static_cast<std::size_t>(q) / n * across + k / n] = 1;
-                    }
-                std::string list;
-                for (std::size_t i = 0; i < blocks.size(); ++i)
-                    list += concat(i == 0            ? "["
-                                   : i % across == 0 ? "],["
-                                                     : ",",
-                                   shortest_decimal(blocks[i]));
-                if (add_rule(concat("blocks[q // ", n, ", k // ", n, "] != 0"), "", causal,
-                             {{"blocks", array_of({down, across}, blocks)}},
-                             concat("blocks of ", n, causal ? " and causal: [" : ": [",
-                                    list.substr(0, 4 * longest_list), "]]")))
-                    return true;
+    /// The largest blocks of queries and keys that attend to each other; of one, where no rule
+    /// fits, the first query whose keys are not those of the question.
+    void add_blocks() {
+        const std::int64_t first = position_of(0, 0);
+        if (plan_.expression_sizes().offset.values().size() != 1 || first < 0) return;
+        for (std::size_t n = plan_.kv_len / 2; n > 0; --n) {
+            const std::size_t across = (plan_.kv_len - 1) / n + 1,
+                              down = (static_cast<std::size_t>(first) + plan_.rows - 1) / n + 1;
+            const bool is_small = across * down <= longest_list;
+            std::vector<double> blocks(plan_.batch * plan_.heads * down * across, 0);
+            std::string list;
+            for (std::size_t i = 0; i < seen_->keys.size(); ++i) {
+                const std::size_t q =
+                    static_cast<std::size_t>(first) + i / plan_.kv_len % plan_.rows;
+                if (seen_->keys[i] == SeenKey::attended)
+                    blocks[(i / plan_.kv_len / plan_.rows * down + q / n) * across +
+                           i % plan_.kv_len / n] = 1;
             }
-        return false;
-    }
-
-    /// The keys themselves, with the first query whose keys are not those of the question.
-    void add_seen() {
-        std::vector<double> keys;
-        for (const SeenKey key : *seen_) keys.push_back(key == SeenKey::excluded ? 0 : 1);
-        const ExpressionArrays arrays{
-            {"seen", array_of({plan_.batch, plan_.heads, plan_.rows, plan_.kv_len}, keys)},
-            {"first", array_of({plan_.batch}, firsts())}};
-        add_rule("seen[b, h, q - first[b], k] != 0", "", false, arrays, departing_words());
-    }
-
-    std::vector<double> firsts() const {
-        std::vector<double> positions;
-        for (std::size_t b = 0; b < plan_.batch; ++b)
-            positions.push_back(static_cast<double>(position_of(b, 0)));
-        return positions;
+            for (std::size_t i = 0; i < down * across && is_small; ++i)
+                list += concat(i % across != 0 ? "," : i == 0 ? "[" : "],[", blocks[i] != 0);
+            const ExpressionArrays arrays{
+                {"blocks", array_of({plan_.batch, plan_.heads, down, across}, blocks)}};
+            const std::string formula = concat("blocks[b, h, q // ", n, ", k // ", n, "] != 0"),
+                              words = n == 1     ? departing_words()
+                                      : is_small ? concat("blocks of ", n, ": [", list, "]]")
+                                                 : concat("blocks of ", n);
+            if (add_rule(formula, "", false, arrays, words) ||
+                (n > 1 && add_rule(formula, "", true, arrays, "causal " + words)))
+                return;
+        }
     }
 
     /// "query 3 attends to keys 0, 2, 5".
     std::string departing_words() const {
-        const auto& [b, h, row] = departs_;
+        const auto& [b, h, row] = *seen_->departs;
         std::string list;
-        std::size_t count = 0;
-        for (std::size_t k = 0; k < plan_.kv_len; ++k)
-            if (seen_at(b, h, row, k) == SeenKey::attended && ++count <= 8)
-                list += concat(count == 1 ? "" : ", ", k);
-        if (count > 8) list += concat(" and ", count - 8, " more");
-        return concat(plan_.batch > 1 ? concat("batch entry ", b, ", ") : "",
-                      plan_.heads > 1 ? concat("head ", h, ", ") : "", "query ",
-                      plan_.first_query + row, " attends to ",
-                      count == 0   ? "no key"
-                      : count == 1 ? "key " + list
-                                   : "keys " + list);
-    }
-
-    bool agrees_with_question() {
-        const Evaluator evaluator(to_.problem, NumberType::float64);
-        Candidate asked(evaluator, to_.problem.asked, false);
-        for (std::size_t b = 0; b < plan_.batch; ++b)
-            for (std::size_t h = 0; h < plan_.heads; ++h)
-                for (std::size_t row = 0; row < plan_.rows; ++row) {
-                    const std::vector<double>& allowed = asked.row("mask", b, h, row).value;
-                    for (std::size_t k = 0; k < plan_.kv_len; ++k)
-                        if (departs(b, h, row, k, allowed[k] != 0)) {
-                            departs_ = {b, h, row};
-                            return false;
-                        }
-                }
-        return true;
+        for (std::size_t k = 0; k < plan_.kv_len && list.size() < longest_list; ++k)
+            if (seen_at(b, h, row, k) == SeenKey::attended)
+                list += concat(list.empty() ? "" : ", ", k);
+        return concat(
+            "query ", plan_.first_query + row, " attends to keys ", list,
+            list.size() < longest_list ? "" : " and others",
+            plan_.batch * plan_.heads == 1 ? "" : concat(" in head ", h, " of batch entry ", b));
     }
 
     /// With what is seen; or that no earlier rule is the same.
     bool agrees(const Expression& rule) {
-        const bool has_heads = (rule.uses() & bit_of(Variable::h)) != 0;
         std::vector<bool> all;
         for (std::size_t b = 0; b < plan_.batch; ++b)
-            for (std::size_t row = 0; row < plan_.rows; ++row) {
-                std::vector<char> allowed = row_of_rule(rule, b, 0, row);
-                for (std::size_t h = 0; h < plan_.heads && seen_ != nullptr; ++h) {
-                    if (has_heads) allowed = row_of_rule(rule, b, h, row);
-                    for (std::size_t k = 0; k < plan_.kv_len; ++k)
-                        if (departs(b, h, row, k, allowed[k] != 0)) return false;
+            for (std::size_t h = 0; h < (seen_ == nullptr ? 1 : plan_.heads); ++h)
+                for (std::size_t row = 0; row < plan_.rows; ++row) {
+                    const std::vector<char> allowed = row_of_rule(rule, b, h, row);
+                    if (seen_ == nullptr) all.insert(all.end(), allowed.begin(), allowed.end());
+                    for (std::size_t k = 0; k < plan_.kv_len && seen_ != nullptr; ++k)
+                        if (seen_at(b, h, row, k) ==
+                            (allowed[k] ? SeenKey::excluded : SeenKey::attended))
+                            return false;
                 }
-                if (seen_ == nullptr) all.insert(all.end(), allowed.begin(), allowed.end());
-            }
         return seen_ != nullptr || tried_.insert(std::hash<std::vector<bool>>()(all)).second;
-    }
-
-    bool departs(std::size_t b, std::size_t h, std::size_t row, std::size_t k, bool allows) const {
-        return seen_at(b, h, row, k) == (allows ? SeenKey::excluded : SeenKey::attended);
     }
 
     std::vector<char> row_of_rule(const Expression& rule, std::size_t b, std::size_t h,
@@ -324,38 +275,28 @@ private:
     }
 
     SeenKey seen_at(std::size_t b, std::size_t h, std::size_t row, std::size_t k) const {
-        return (*seen_)[((b * plan_.heads + h) * plan_.rows + row) * plan_.kv_len + k];
+        return seen_->keys[((b * plan_.heads + h) * plan_.rows + row) * plan_.kv_len + k];
     }
     std::int64_t position_of(std::size_t b, std::size_t row) const {
         return as_signed(plan_.first_query + row) + sizes_.offset.of(b);
     }
     std::int64_t kv_len() const { return as_signed(plan_.kv_len); }
 
-    static constexpr std::size_t longest_list = 64;
-
     Alternatives& to_;
     const Plan& plan_;
     ExpressionSizes sizes_;
-    const std::vector<SeenKey>* seen_;
+    const SeenWeights* seen_;
     std::set<std::size_t> tried_;
-    struct {
-        std::size_t b, h, row;
-    } departs_{};
 };
-
-void position_rules(Alternatives& to) {
-    if (!to.problem.plan.config.rule) Rules(to).add();
-}
-
-std::string rule_flag(const Problem&, const Conventions& found) {
-    return found.rule->flag;
-}
 
 constexpr ConventionRow conventions_of_rules[] = {
     {.name = "mask_rule",
      .beginning = "mask: ",
-     .add_alternatives = position_rules,
-     .flag = rule_flag,
+     .add_alternatives =
+         [](Alternatives& to) {
+             if (!to.problem.plan.config.rule) Rules(to).add();
+         },
+     .flag = [](const Problem&, const Conventions& found) { return found.rule->flag; },
      .keeps_words = true},
 };
 

@@ -1,7 +1,9 @@
 // From products to weights: soft cap, ALiBi, the order of steps, sinks, valid keys, the softmax.
 #include <bit>
+#include <numbers>
 
 #include "core/check/departures.hpp"
+#include "core/check/evaluate.hpp"
 
 namespace attn {
 namespace {
@@ -172,6 +174,47 @@ std::string sink_flag(const Problem& problem, const Conventions& found) {
     return problem.plan.config.softmax_plus == 0 ? flag : "--softmax-plus 0 " + flag;
 }
 
+/// Padded keys and values of 0 add 1 each. What the rows of their weights lack of 1 shows the sink
+/// of each head.
+void denominators(Alternatives& to) {
+    const Problem& problem = to.problem;
+    const Plan& plan = problem.plan;
+    if (plan.config.rule || !problem.asked.sink.empty()) return;
+    to.asked("nothing");
+    for (const std::size_t multiple : {8U, 16U, 32U, 64U, 128U})
+        if (const std::size_t more = (multiple - plan.kv_len % multiple) % multiple; more != 0)
+            to.set(concat(more, ", as padded keys of 0"), &Conventions::more_sum,
+                   static_cast<double>(more), 2);
+    to.set("e^max of each row", &Conventions::sink_is_max, true, 2);
+    if (!problem.seen) return;
+    const Evaluator evaluator(problem, NumberType::float64);
+    Candidate asked(evaluator, problem.asked, false);
+    std::vector<double> sink;
+    auto weight = problem.seen->weights.begin();
+    for (std::size_t h = 0; h < plan.heads; ++h) {
+        double most = 0, of_head = 0;
+        for (std::size_t row = 0; row < plan.rows; ++row) {
+            double rest = 1;
+            for (std::size_t k = 0; k < plan.kv_len; ++k) rest -= *weight++;
+            if (!(rest > most && rest < 1)) continue;
+            most = rest;
+            of_head = asked.row("logsumexp", 0, h, row).value[0] + std::log(rest / (1 - rest));
+        }
+        if (most < 1e-4) return;
+        sink.push_back(of_head);
+    }
+    if (std::ranges::max(sink) - std::ranges::min(sink) < 1e-3) sink.resize(1);
+    for (const double digits : {1e2, 1e4, 1e7}) {
+        for (double& one : sink) one = std::round(one * 1e7 / digits) / (1e7 / digits);
+        to.set("e^sink", &Conventions::sink, sink, 2);
+    }
+}
+
+std::string denominator_flag(const Problem& problem, const Conventions& found) {
+    if (found.sink_is_max || !found.sink.empty()) return sink_flag(problem, found);
+    return "--sink=" + shortest_decimal(std::log(found.more_sum));
+}
+
 using Lengths = std::vector<std::uint64_t>;
 
 Lengths lengths_of(const Problem& problem, const Conventions& c) {
@@ -262,7 +305,52 @@ void softmax_axes(Alternatives& to) {
     if (plan.batch > 1) to.set("batch entries", &Conventions::axis, SoftmaxAxis::batch);
 }
 
+/// Functions other than the softmax, and products of normalised queries and keys.
+void weight_functions(Alternatives& to) {
+    if (to.problem.plan.config.rule) return;
+    to.asked("softmax");
+    for (const std::string text : {"score", "max(score, 0)", "max(score, 0) * max(score, 0)",
+                                   "1 / (1 + exp(-score))", "exp(score)"})
+        for (const char* const divisor : {"", " / kv_len", " / sum"}) {
+            const bool sums = std::string_view(divisor) == " / sum";
+            const auto formula = std::make_shared<const Expression>(parse_expression(
+                "", sums ? text : "(" + text + ")" + divisor, Variable::score, {}));
+            to.add("none, weights " + text + divisor, 1, [=](auto& c) {
+                c.weights = formula;
+                c.sums_to_one = sums;
+            });
+        }
+    to.asked("products", 1);
+    to.set("cosines of queries and keys", &Conventions::is_cosine, true, 2);
+}
+
+void stated_sums(Alternatives& to) {
+    constexpr const char* words[] = {"",
+                                     "without the maximum added back",
+                                     "maximum + log2(sum)",
+                                     "of smoothed keys, less their mean",
+                                     "without the sink",
+                                     "the maximum alone",
+                                     "the sum, not its logarithm"};
+    to.asked("ln sum(exp(scores))");
+    for (const auto& [found, factor] : {std::pair("in base 2", std::numbers::log2e),
+                                        {"in base 10", std::numbers::log10e},
+                                        {"negated", -1.0}})
+        to.set(found, &Conventions::log_factor, factor, 2);
+    for (std::size_t i = 1; i < std::size(words); ++i)
+        if (i != 4 || !to.problem.asked.sink.empty())
+            to.set(words[i], &Conventions::stated_sum, static_cast<StatedSum>(i), 2);
+    to.set("mean in place of the sum", &Conventions::sum_factor,
+           1 / static_cast<double>(to.problem.plan.kv_len), 2);
+}
+
 constexpr ConventionRow conventions_of_scores[] = {
+    {"weight_function", "softmax: ", weight_functions},
+    {"logsumexp", "logsumexp: ", stated_sums},
+    {"logsumexp_sum", "logsumexp of exponentials times ", [](Alternatives&) {}, no_flag, nullptr,
+     [](Conventions& c) -> double& { return c.sum_factor; }},
+    {"denominator", "added to the denominator: ", denominators, denominator_flag, nullptr,
+     [](Conventions& c) -> double& { return c.more_sum; }, 1, true},
     {"softcap", "soft cap ", softcaps, softcap_flag, nullptr,
      [](Conventions& c) -> double& { return c.softcap; }, 16},
     {"softcap_order", "order: ", score_orders},

@@ -174,13 +174,14 @@ private:
         std::vector<double> shift, sum, error;
     };
     void softmax_of_columns(QueryRow& q);
+    Bounded stated_sum(const QueryRow& q) const;
     const ColumnSums& column_sums(const QueryRow& q);
     void set_weight_errors(QueryRow& q, double more);
     void limit_weight_errors(QueryRow& q, double more) const;
     /// The exponents' errors of a row relative to its largest score.
     void exponent_errors(QueryRow& q, double shift) const;
     void mask_weights(QueryRow& q, bool renormalizes) const;
-    void modify_weights(QueryRow& q) const;
+    void modify_weights(QueryRow& q, const Expression& formula) const;
     /// Replaces numbers of a query's keys by a formula of them, and their bounds by those of it.
     void apply_formula(const Expression& formula, const QueryRow& q, Numbers& x) const;
     double kept_of(const QueryRow& q, std::size_t key) const;
@@ -231,6 +232,7 @@ private:
     std::shared_ptr<const BoundedRows> key_variance(std::size_t batch, std::size_t kv_head);
     bool projects_out() const;
     /// The head and row whose output is the h-th of a context vector.
+    void fill_joined(ArrayId array, const RowIndex& at);
     RowIndex joined_from(const RowIndex& at, std::size_t h) const;
     /// Values of a head after the output projection, for some columns of its result.
     struct ProjectedColumns;

@@ -19,8 +19,9 @@ double product_of(const std::vector<double>& a, const std::vector<double>& b) {
 /// The errors of some rows as a function of one number, and where it is smallest.
 class NumberFit {
 public:
-    NumberFit(const Comparison& comparison, const ConventionRow& convention)
-        : comparison_(comparison), convention_(convention) {
+    NumberFit(const Comparison& comparison, const ConventionRow& convention,
+              const Conventions& from)
+        : comparison_(comparison), convention_(convention), from_(from) {
         for (std::size_t array = 0; array < comparison.arrays().size(); ++array) {
             const std::size_t total = comparison.rows(array), count = std::min(total, fitted_rows);
             // One more than a whole step, so that the queries differ where heads have many.
@@ -73,7 +74,7 @@ public:
 private:
     /// Those with this number less theirs; 0 where one of the two is not finite.
     std::vector<double> errors_at(double x) const {
-        Conventions conventions = comparison_.problem().asked;
+        Conventions conventions = from_;
         convention_.number(conventions) = x;
         Reproduction reproduction(comparison_, std::move(conventions));
         std::vector<double> errors;
@@ -98,7 +99,7 @@ private:
 
     double nearest_of_grid() const {
         constexpr int farthest = 24;
-        Conventions conventions = comparison_.problem().asked;
+        Conventions conventions = from_;
         double asked = convention_.number(conventions);
         if (asked == 0) asked = convention_.usual;
         double nearest = asked, least = HUGE_VAL;
@@ -134,6 +135,7 @@ private:
 
     const Comparison& comparison_;
     const ConventionRow& convention_;
+    const Conventions& from_;
     std::vector<TheirRow> rows_;
 };
 
@@ -153,13 +155,13 @@ double shortest_within(double value, double distance) {
 
 }  // namespace
 
-std::vector<Alternative> fitted_numbers(const Comparison& comparison) {
+std::vector<Alternative> fitted_numbers(const Comparison& comparison, const Conventions& from) {
     std::vector<Alternative> fitted;
     Conventions own = comparison.problem().asked;
     for (const ConventionRow& row : convention_rows()) {
         const double asked = row.number == nullptr ? 0 : row.number(own);
         if (asked == 0 && row.usual == 0) continue;
-        const auto best = NumberFit(comparison, row).best();
+        const auto best = NumberFit(comparison, row, from).best();
         if (!best) continue;
         for (const double value : {shortest_within(best->value, best->uncertainty), best->value})
             fitted.push_back(

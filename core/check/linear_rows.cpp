@@ -44,19 +44,19 @@ void Candidate::step(LinearHead& head, const RowsView& keys, const RowsView& val
     std::vector<double> update(values.at(t), values.at(t) + d_v), lengths(d_v, 0);
     const double *const k = keys.at(t), *const v = values.at(t);
     const double beta = gates.rate(t);
-    for (std::size_t i = 0; i < d_k; ++i) {
-        const double factor = gates.decay(t, i);
-        for (std::size_t j = 0; j < d_v; ++j) {
-            double& x = state[i * d_v + j];
-            x *= factor;
-            lengths[j] += x * x;
-        }
-    }
+    const StateConvention& order = c_.state;
+    const auto decay = [&] {
+        for (std::size_t i = 0; i < d_k; ++i)
+            for (std::size_t j = 0; j < d_v; ++j) state[i * d_v + j] *= gates.decay(t, i);
+    };
+    if (!order.decays_after && !order.corrects_undecayed) decay();
+    for (std::size_t i = 0; i < d_k * d_v; ++i) lengths[i % d_v] += state[i] * state[i];
     if (gates.beta != nullptr) {
         for (std::size_t i = 0; i < d_k; ++i)
             for (std::size_t j = 0; j < d_v; ++j) update[j] -= k[i] * state[i * d_v + j];
         for (double& u : update) u *= beta;
     }
+    if (!order.decays_after && order.corrects_undecayed) decay();
     if (with_errors_) {
         const Norms& norms = keys.norms[t];
         const HeadGates::Bounds of = gates.bounds(t, model_, norms.two);
@@ -78,6 +78,7 @@ void Candidate::step(LinearHead& head, const RowsView& keys, const RowsView& val
     }
     for (std::size_t i = 0; i < d_k; ++i)
         for (std::size_t j = 0; j < d_v; ++j) state[i * d_v + j] += k[i] * update[j];
+    if (order.decays_after) decay();
 }
 
 void Candidate::linear_output(QueryRow& q) {
@@ -86,10 +87,11 @@ void Candidate::linear_output(QueryRow& q) {
     const std::size_t kv_head = kv_head_of(q.at.head);
     const RowsView keys = joined(Tensor::key, q.at.batch, kv_head);
     const HeadGates gates(problem_, q.at.batch * plan_.kv_heads + kv_head, keys.rows);
-    // With a bonus the state before the token's step, which is that after the one before.
-    const LinearHead& head = linear_head(q.at.batch, kv_head, gates.bonus == nullptr ? t : t - 1);
-    const std::vector<double>& state = head.state;
+    // Before the token's step it is the state after the one before.
+    const bool is_before = gates.bonus != nullptr || c_.state.reads_previous;
+    const LinearHead& head = linear_head(q.at.batch, kv_head, is_before ? t - 1 : t);
     reset(q.output, d_v);
+    const std::vector<double>& state = head.state;
     std::vector<double>& output = q.output.value;
     for (std::size_t i = 0; i < d_k; ++i)
         for (std::size_t j = 0; j < d_v; ++j) output[j] += query.value[i] * state[i * d_v + j];
@@ -129,7 +131,10 @@ void Candidate::linear_weights_of(QueryRow& q) {
     std::vector<double> reader(query.value, query.value + d_k);
     reset(q.weight, keys.rows);
     double error = with_errors_ ? query.norms[0].error_two : 0;
-    for (std::size_t s = std::min(last + 1, keys.rows); s-- > 0;) {
+    const StateConvention& order = c_.state;
+    for (std::size_t s = std::min(last + (order.reads_previous ? 0 : 1), keys.rows); s-- > 0;) {
+        if (order.decays_after)
+            for (std::size_t i = 0; i < d_k; ++i) reader[i] *= gates.decay(s, i);
         const double* const k = keys.at(s);
         const double length = with_errors_ ? norms_of(reader.data(), nullptr, d_k).two : 0;
         const bool is_own = gates.bonus != nullptr && s == last;
@@ -157,9 +162,12 @@ void Candidate::linear_weights_of(QueryRow& q) {
             // A product of decays may be 0 that would be below the normal numbers.
             if (gates.decays != nullptr) error += model_.least_power() * query.norms[0].two;
         }
-        if (gates.beta != nullptr)
-            for (std::size_t i = 0; i < d_k; ++i) reader[i] -= weight * k[i];
-        for (std::size_t i = 0; i < d_k && !is_own; ++i) reader[i] *= gates.decay(s, i);
+        for (std::size_t i = 0; i < d_k; ++i) {
+            const double moved = gates.beta != nullptr ? weight * k[i] : 0,
+                         kept = order.decays_after || is_own ? 1 : gates.decay(s, i);
+            reader[i] =
+                order.corrects_undecayed ? reader[i] * kept - moved : (reader[i] - moved) * kept;
+        }
         q.weight.value[s] = c_.scale * weight;
     }
 }

@@ -28,6 +28,9 @@ bool Candidate::has_noise(const Evaluator& evaluator, const Conventions& c, Arra
                                          "logsumexp"};
     const Problem& problem = evaluator.problem();
     const NumberType type = evaluator.arithmetic();
+    if (c.is_cosine || c.weights || c.sink_is_max || c.output != OutputConvention() ||
+        c.state != StateConvention() || c.stated_sum != StatedSum::logsumexp || c.log_factor != 1)
+        return false;
     if ((type != NumberType::float16 && type != NumberType::bfloat16) || c.drops ||
         c.modifies_scores() || c.prob_mod || problem.input_norm || problem.query_norm ||
         problem.key_norm)

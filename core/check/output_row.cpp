@@ -57,8 +57,8 @@ void Candidate::set_output_errors(QueryRow& q, const RowsView& values,
         if (plain[k] != 0 || plain_error[k] != 0) longest = std::max(longest, values.norms[k].two);
     }
     // Weights that are divided by the sum of few may all have been lost: then they add up to 0.
-    const bool add_up =
-        !c_.prob_mod && (c_.blocking == Blocking::before ||
+    const bool add_up = !c_.prob_mod && !c_.weights &&
+                        (c_.blocking == Blocking::before ||
                          (c_.blocking == Blocking::renormalize && q.mean_error < 1));
     if (longest > 0 && std::isfinite(longest) && c_.axis == SoftmaxAxis::keys && add_up &&
         !rounds(c_, Rounded::weights) && !rounds(c_, Rounded::output_factors))
@@ -256,7 +256,23 @@ void Candidate::fill_output(ArrayId, const RowIndex& at) {
 }
 
 /// If reshaped, (heads, rows, d) in memory in order.
-RowIndex Candidate::joined_from(const RowIndex& at, std::size_t h) const {
+RowIndex Candidate::joined_from(const RowIndex& moved, std::size_t h) const {
+    RowIndex at = moved;
+    const std::size_t heads = plan_.heads, rows = plan_.rows;
+    switch (c_.output.order) {
+        case OutputOrder::batch: at.batch = plan_.batch - 1 - at.batch; break;
+        case OutputOrder::heads: h = heads - 1 - h; break;
+        case OutputOrder::next_head: h = (h + 1) % heads; break;
+        case OutputOrder::tokens: at.row = rows - 1 - at.row; break;
+        case OutputOrder::next_token: at.row = (at.row + 1) % rows; break;
+        case OutputOrder::previous_token: at.row = (at.row + rows - 1) % rows; break;
+        case OutputOrder::reshaped:
+            at.row += h * rows;
+            h = at.row % heads;
+            at.row /= heads;
+            break;
+        default: break;
+    }
     const std::size_t row =
         c_.merged == HeadSplit::reshaped ? at.row * plan_.heads + h : h * plan_.rows + at.row;
     return {at.batch, row / plan_.rows, row % plan_.rows};
@@ -266,7 +282,47 @@ bool Candidate::projects_out() const {
     return problem_.projection[index_of(Tensor::out)] && c_.projects_out;
 }
 
+/// What is done to outputs after they are joined and projected.
 void Candidate::fill_context(ArrayId array, const RowIndex& at) {
+    fill_joined(array, at);
+    const OutputConvention& output = c_.output;
+    if (output == OutputConvention()) return;
+    std::vector<double>&x = answer_.value, &error = answer_.error;
+    const std::size_t count = x.size();
+    if (output.order == OutputOrder::columns) {
+        std::ranges::reverse(x);
+        std::ranges::reverse(error);
+    }
+    const Numbers& source = problem_.source[0];
+    const double* const residual =
+        source.value.data() +
+        (at.batch * plan_.q_len + plan_.first_query + at.row) * source.columns +
+        (source.columns == count ? 0 : at.head * count);
+    double sum = 0, errors = 0, squares = 0;
+    for (std::size_t i = 0; i < count; ++i) {
+        x[i] = x[i] * output.factor + (output.adds_source ? residual[i] : 0);
+        error[i] = error[i] * std::abs(output.factor) + 4 * model_.rounding(x[i]) +
+                   (output.adds_source ? 4 * model_.rounding(residual[i]) : 0);
+        sum += x[i];
+        errors += error[i];
+    }
+    if (output.norm == OutputNorm::none) return;
+    const auto n = static_cast<double>(count);
+    const double mean = output.norm == OutputNorm::layer ? sum / n : 0;
+    for (double& value : x) {
+        value -= mean;
+        squares += value * value;
+    }
+    constexpr double epsilon = 1e-5;
+    const double size = std::sqrt(squares / n + epsilon);
+    for (std::size_t i = 0; i < count; ++i) {
+        x[i] /= size;
+        error[i] = (error[i] + (1 + std::abs(x[i])) * errors / n) / size +
+                   8 * model_.unit() * (std::abs(x[i]) + std::abs(mean) / size);
+    }
+}
+
+void Candidate::fill_joined(ArrayId array, const RowIndex& at) {
     if (plan_.shown.separate_heads && !*plan_.config.out_proj)
         return fill_output(array, joined_from(at, at.head));
     const std::size_t heads = plan_.heads, d = plan_.d_v;

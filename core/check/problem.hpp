@@ -98,7 +98,43 @@ enum class Rounded {
     context          ///< after the output projection
 };
 
+/// What is given as the logsumexp of scores s with the largest m.
+enum class StatedSum { logsumexp, without_max, max_and_log2, smoothed, without_sink, max, sum };
+
+/// Where an output is taken from that is in another order: a mirrored axis, or the next or the
+/// previous one of the tokens or heads.
+enum class OutputOrder {
+    own,
+    batch,
+    heads,
+    next_head,
+    tokens,
+    next_token,
+    previous_token,
+    columns,
+    reshaped  ///< the memory of (tokens, heads) as (heads, tokens)
+};
+enum class OutputNorm { none, layer, rms };
+
 // NOLINTBEGIN(modernize-use-nullptr): a defaulted <=> compares with 0.
+struct OutputConvention {
+    OutputOrder order = OutputOrder::own;
+    double factor = 1;
+    bool adds_source = false;  ///< what the queries are made of: a residual connection
+    OutputNorm norm = OutputNorm::none;
+
+    auto operator<=>(const OutputConvention&) const = default;
+};
+
+/// Where linear attention takes a state.
+struct StateConvention {
+    bool corrects_undecayed = false;  ///< the delta rules' error is that before the decay
+    bool decays_after = false;        ///< a token's own key and value decay with the others
+    bool reads_previous = false;      ///< a query reads the state before its own token
+
+    auto operator<=>(const StateConvention&) const = default;
+};
+
 struct AlibiConvention {
     bool is_on = false;
     double sign = 1;
@@ -177,6 +213,7 @@ struct Conventions : ProjectionConvention {
     // Scores. Each stage is applied to what the one before gives, masked scores included.
     double scale = 1;
     std::vector<double> head_scales;  ///< factors on it, one for each head; empty: none
+    bool is_cosine = false;           ///< products are those of normalised queries and keys
     double softcap = 0;               ///< 0 is off
     bool softcap_multiplies = true;   ///< c tanh(x / c); else tanh(x / c)
     std::array<ScoreStage, 5> order = default_score_order;
@@ -199,8 +236,16 @@ struct Conventions : ProjectionConvention {
 
     // Weights.
     SoftmaxAxis axis = SoftmaxAxis::keys;
-    std::vector<double> sink;  ///< empty: none
-    bool drops = false;        ///< the question's dropout is applied
+    std::vector<double> sink;                   ///< empty: none
+    bool sink_is_max = false;                   ///< each row's sink is its largest score
+    double more_sum = 0;                        ///< added to the denominator, as e^sink is
+    std::shared_ptr<const Expression> weights;  ///< of a score, in place of the softmax; or null
+    bool sums_to_one = false;                   ///< these weights are divided by their sum
+    StatedSum stated_sum = StatedSum::logsumexp;
+    double sum_factor = 1, log_factor = 1;  ///< log_factor ln(sum_factor sum(e^s))
+    OutputConvention output;
+    StateConvention state;
+    bool drops = false;  ///< the question's dropout is applied
     bool rescales_dropout = true;
     double weight_factor = 1;  ///< the weights are multiplied by it after the softmax
     /// The question's formulas.
@@ -260,6 +305,10 @@ enum class SeenKey : char { excluded, attended, unknown };
 struct SeenWeights {
     std::vector<double> weights;
     std::vector<SeenKey> keys;
+    struct At {
+        std::size_t batch, head, row;
+    };
+    std::optional<At> departs;  ///< the first query whose keys are not those of the question
 };
 
 /// What is computed, with nothing left to decide but the conventions. Without projections, the

@@ -102,6 +102,9 @@ void Candidate::score(QueryRow& q) {
     q.raw.value.resize(count);
     for (std::size_t k = 0; k < count; ++k)
         q.raw.value[k] = inner_product(query.value, keys.at(k), keys.columns);
+    const auto length = [](const RowsView& row) {
+        return std::max(norms_of(row.value, nullptr, row.columns).two, 1e-12);
+    };
     if (with_errors_) {
         q.raw.independent.resize(count);
         q.raw.common.resize(count);
@@ -112,6 +115,13 @@ void Candidate::score(QueryRow& q) {
             q.raw.store(k, error.independent, model_);
             q.raw.common[k] = error.common;
         }
+    }
+    for (std::size_t k = 0; k < count && c_.is_cosine; ++k) {
+        const double lengths = length(query) * length(keys.part(k));
+        q.raw.value[k] /= lengths;
+        if (!with_errors_) continue;
+        q.raw.independent[k] = 2 * q.raw.independent[k] / lengths + 8 * model_.unit();
+        q.raw.common[k] *= 2 / lengths;
     }
     round_numbers(Rounded::products, q.raw);
     find_allowed(q);

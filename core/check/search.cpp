@@ -199,14 +199,24 @@ private:
     /// Numbers that no list has: of each convention the first that fits.
     std::vector<Found> try_fitted() {
         std::vector<Found> found;
-        for (Alternative& one : fitted_numbers(comparison_)) {
-            if (!found.empty() && options_[found.back().changes[0]].convention == one.convention)
-                continue;
-            options_.push_back(std::move(one));
-            probe_errors_.push_back({});
-            const Combination change{options_.size() - 1};
-            if (const auto fit = fit_of(change)) found.push_back({change, *fit});
-        }
+        const auto fit_from = [&](const Combination& from) {
+            for (Alternative& one : fitted_numbers(comparison_, changed_by(from))) {
+                if (!found.empty() &&
+                    options_[found.back().changes.back()].convention == one.convention)
+                    continue;
+                options_.push_back(std::move(one));
+                probe_errors_.push_back({});
+                Combination changes = from;
+                changes.push_back(options_.size() - 1);
+                if (const auto fit = fit_of(changes)) found.push_back({changes, *fit});
+            }
+        };
+        fit_from({});
+        Conventions cosine = problem_.asked;
+        cosine.is_cosine = true;
+        const std::size_t listed = options_.size();
+        for (std::size_t i = 0; i < listed && found.empty(); ++i)
+            if (changed_by({i}) == cosine) fit_from({i});
         return found;
     }
 

@@ -24,6 +24,7 @@ double scaled_at(const KeyNumbers& scores, double largest_score) {
 }  // namespace
 
 double Candidate::sink_of_head(std::size_t head) const {
+    if (c_.more_sum > 0) return std::log(c_.more_sum);
     if (c_.sink.empty()) return no_score;
     return c_.sink[c_.sink.size() == 1 ? 0 : head];
 }
@@ -62,7 +63,18 @@ void Candidate::weigh(QueryRow& q) {
         renormalize(q);
     else if (c_.blocking != Blocking::before)
         mask_weights(q, renormalizes);
-    if (c_.prob_mod) modify_weights(q);
+    if (c_.weights) {
+        q.weight = {1, q.scores.value.size(), q.scores.value, {}};
+        for (std::size_t k = 0; k < q.weight.columns; ++k) {
+            if (q.is_allowed[k] == 0) q.weight.value[k] = 0;
+            q.weight.error.push_back(with_errors_ ? q.scores.error(k) : 0);
+        }
+        modify_weights(q, *c_.weights);
+        mask_weights(q, c_.sums_to_one);
+        q.independent.assign(q.independent.size(), 0);
+        q.common.assign(q.common.size(), 0);
+    }
+    if (c_.prob_mod) modify_weights(q, plan_.config.prob_mod);
     if (!rounds(c_, Rounded::weights)) return;
     q.weight.below.clear();
     round_rows(c_, Rounded::weights, q.weight);
@@ -104,7 +116,7 @@ void Candidate::renormalize(QueryRow& q) {
 void Candidate::softmax_of_keys(QueryRow& q, const std::vector<char>* counts, bool with_sink) {
     const std::vector<double>& x = q.scores.value;
     const std::size_t count = x.size();
-    const double sink = with_sink ? sink_of_head(q.at.head) : no_score;
+    double sink = with_sink ? sink_of_head(q.at.head) : no_score;
     const auto is_in = [&](std::size_t k) {
         return (counts == nullptr || (*counts)[k] != 0) && x[k] != no_score;
     };
@@ -126,6 +138,7 @@ void Candidate::softmax_of_keys(QueryRow& q, const std::vector<char>* counts, bo
         q.common = q.independent;
         return;
     }
+    if (c_.sink_is_max && with_sink) sink = shift;
     double sum = sink == no_score ? 0 : std::exp(sink - shift);
     const double sink_part = sum;
     for (std::size_t k = 0; k < count; ++k) {
@@ -271,8 +284,8 @@ void Candidate::mask_weights(QueryRow& q, bool renormalizes) const {
 }
 
 /// Weights of excluded keys stay 0.
-void Candidate::modify_weights(QueryRow& q) const {
-    apply_formula(plan_.config.prob_mod, q, q.weight);
+void Candidate::modify_weights(QueryRow& q, const Expression& formula) const {
+    apply_formula(formula, q, q.weight);
     for (std::size_t k = 0; k < q.weight.value.size(); ++k) {
         if (q.is_allowed[k] == 0) q.weight.value[k] = 0;
         if (!with_errors_) continue;

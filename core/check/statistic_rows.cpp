@@ -1,5 +1,6 @@
 // Arrays by query and key, statistics of rows and of keys: from scores and weights.
 #include <cstdlib>
+#include <numbers>
 
 #include "core/check/evaluate.hpp"
 
@@ -119,11 +120,37 @@ void Candidate::fill_averaged(const RowIndex& at) {
                                                           std::abs(answer_.value[k]);
 }
 
+/// What is given as the logsumexp of a row.
+Bounded Candidate::stated_sum(const QueryRow& q) const {
+    Bounded x = q.logsumexp;
+    const double sink = sink_of_head(q.at.head);
+    double most = sink, products = 0;
+    for (const double score : q.scores.value) most = std::max(most, score);
+    for (const double product : q.raw.value) products += c_.scale * product;
+    switch (c_.stated_sum) {
+        case StatedSum::logsumexp: break;
+        case StatedSum::without_max: x.value -= most; break;
+        case StatedSum::max_and_log2:
+            x.value = most + (x.value - most) * std::numbers::log2e;
+            break;
+        case StatedSum::smoothed: x.value -= products / static_cast<double>(plan_.kv_len); break;
+        case StatedSum::without_sink: x.value += std::log1p(-std::exp(sink - x.value)); break;
+        case StatedSum::max: x.value = most; break;
+        case StatedSum::sum: x.value = std::exp(x.value); x.error *= x.value;
+    }
+    x.value = c_.log_factor * (x.value + std::log(c_.sum_factor));
+    x.error = 4 * (std::abs(c_.log_factor) * x.error + model_.rounding(most) +
+                   model_.rounding(x.value) + model_.rounding(c_.log_factor));
+    return x;
+}
+
 void Candidate::fill_statistic(ArrayId array, const RowIndex& at) {
     const QueryRow& q = weighed(at);
     const std::vector<double>& weight = q.weight.value;
     const std::size_t count = weight.size();
-    Bounded x = q.logsumexp;
+    const bool is_own =
+        c_.stated_sum == StatedSum::logsumexp && c_.sum_factor == 1 && c_.log_factor == 1;
+    Bounded x = is_own ? q.logsumexp : stated_sum(q);
     if (array != "logsumexp") {
         x = {};
         const auto position = static_cast<double>(position_of(q, c_.band.offset));
