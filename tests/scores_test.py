@@ -3,8 +3,8 @@ for each head, cosine attention, and numbers in the softmax's denominator.
 
     python3 tests/scores_test.py ATTN [QUESTIONS [SEED]]
 
-Each generated question, of operands with grouped heads, caches and other options, is computed by every kernel, some rows
-and heads, its result again from its own config, by the program of attn repro, and judged by attn check.
+Generated questions with grouped heads, caches and other options, by every kernel, one row and head, from a result's config
+and by attn repro's program; attn check judges NumPy's result.
 """
 
 import json
@@ -16,6 +16,7 @@ import tempfile
 
 import wrong  # exit code 77 without NumPy
 import numpy as np
+from wrong.question import published_slopes
 
 SHAPES = ((1, 1, 1, 1, 1, 0, 1), (2, 4, 2, 5, 5, 3, 8), (1, 6, 3, 37, 70, 0, 16), (2, 3, 1, 70, 20, 50, 5),
           (1, 8, 8, 129, 129, 0, 4), (3, 2, 2, 1, 300, 9, 6), (1, 2, 1, 20, 7, 0, 4))
@@ -35,12 +36,6 @@ def bucket(relative, bidirectional, count, most):
         ratio = np.log(distance / exact) / math.log(most / exact) * (count - exact)
     far = exact + np.minimum(np.floor(np.where(distance < exact, 0, ratio) + 1e-9), count - 1 - exact).astype(int)
     return first + np.where(distance < exact, distance, far)
-
-
-def slopes(heads):
-    power = 2 ** int(math.log2(heads))
-    first = [2 ** (-8 * (i + 1) / power) for i in range(power)]
-    return np.array(first + [2 ** (-4 * (2 * i + 1) / power) for i in range(heads - power)])
 
 
 def draw(dice, seed):
@@ -89,7 +84,7 @@ def answer(asked):
     relative = np.arange(keys) - np.arange(queries)[:, None] - offset
     if asked.get("alibi"):
         distance = relative if asked.get("alibi_distance") == "signed" else -np.abs(relative)
-        scores = scores + slopes(heads)[:, None, None] * distance
+        scores = scores + published_slopes(heads)[:, None, None] * distance
     if "relative_bias" in asked:
         table = asked["relative_bias"]
         buckets = bucket(relative, not asked.get("causal"), asked.get("relative_buckets", len(table)),
@@ -116,6 +111,7 @@ def check(attn, folder, asked, kernels, dice):
         json.dump({key: x.tolist() if isinstance(x, np.ndarray) else x for key, x in asked.items()}, file)
     tolerance = {"rtol": 0, "atol": 2e-4 if asked["dtype"] == "float32" else 1e-11}
     shown = {key: x for key, x in asked.items() if not isinstance(x, np.ndarray)}
+    context = lambda *words: json.loads(run(attn, "sdpa", *words, "--format", "json").stdout)["context_vectors"]
     for kernel in kernels:
         done = run(attn, "sdpa", request, "--kernel", kernel, "-o", f"{folder}/result.json")
         assert done.returncode == 0, (shown, done.stderr)
@@ -124,21 +120,18 @@ def check(attn, folder, asked, kernels, dice):
         np.testing.assert_allclose(result["attention_weights"], weights, **tolerance, err_msg=f"{shown} {kernel}")
     if asked.get("alibi"):
         assert result["config"]["alibi_distance"] == asked.get("alibi_distance", "absolute")
-        noted = "--alibi-distance" in done.stderr
-        assert noted == (not asked.get("causal") and "alibi_distance" not in asked), (shown, done.stderr)
+        assert ("--alibi-distance" in done.stderr) == (not asked.get("causal") and "alibi_distance" not in asked), shown
     row, head = dice.randrange(want.shape[2]), dice.randrange(want.shape[1])
     done = run(attn, "sdpa", request, "--token", str(row), "--head", str(head), "--format", "json")
     np.testing.assert_allclose(json.loads(done.stdout)["attention_weights"], weights[:, [head]][:, :, [row]], **tolerance)
-    again = run(attn, "sdpa", request, "--config", f"{folder}/result.json", "--format", "json")
-    assert json.loads(again.stdout)["context_vectors"] == result["context_vectors"], (shown, again.stderr)
+    assert context(request, "--config", f"{folder}/result.json") == result["context_vectors"], shown
     if asked.get("alibi_distance") == "signed":  # of a version without the key
         del result["config"]["alibi_distance"]
         with open(f"{folder}/old.json", "w", encoding="utf-8") as file: json.dump(result, file)
         with open(request, encoding="utf-8") as file: plain = json.load(file)
         del plain["alibi"], plain["alibi_distance"]
         with open(f"{folder}/plain.json", "w", encoding="utf-8") as file: json.dump(plain, file)
-        again = run(attn, "sdpa", f"{folder}/plain.json", "--config", f"{folder}/old.json", "--format", "json")
-        assert json.loads(again.stdout)["context_vectors"] == result["context_vectors"], (shown, again.stderr)
+        assert context(f"{folder}/plain.json", "--config", f"{folder}/old.json") == result["context_vectors"], shown
     np.save(theirs, want.astype(asked["dtype"]))
     judged = run(attn, "check", "sdpa", request, "--against", theirs)
     assert judged.returncode == 0, (shown, judged.stdout, judged.stderr)
