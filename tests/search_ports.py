@@ -97,7 +97,7 @@ MASKS = (  # asked, named, seen; * needs the weights or as many columns as keys
     ("", "--kv-lengths 7", ALL & (K < 7)),
     ("", "without the first key", ALL & (K > 0)),
     ("--causal", "before the query", K < Q),
-    ("", "k - q <= -1", K < Q),
+    ("", "k < q", K < Q),
     *((flags, "the query's position and later keys", K >= Q) for flags in ("--causal", "")),
     ("--causal", "up to the one after", K <= Q + 1),
     ("--causal", "--no-causal", ALL),
