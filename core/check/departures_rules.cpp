@@ -1,4 +1,4 @@
-// Rules by position in place of the question's: those that fit the keys that queries are seen to
+// Rules by position instead of the question's: those that fit the keys that queries are seen to
 // attend to or, where these are not known, rules with small numbers.
 #include "core/check/departures.hpp"
 #include "core/expression/rows.hpp"

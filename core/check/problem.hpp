@@ -203,7 +203,7 @@ struct ProjectionConvention {
     auto operator<=>(const ProjectionConvention&) const = default;
 };
 
-/// Which keys each query attends to, in place of the question's rules by position.
+/// Which keys each query attends to, instead of the question's rules by position.
 struct PositionRule {
     Expression formula;
     std::string flag;  ///< with which attn computes it; or empty
@@ -221,7 +221,7 @@ struct Conventions : ProjectionConvention {
 
     // Masks.
     BandConvention band;
-    std::shared_ptr<const PositionRule> rule;  ///< in place of the band and of formulas; or null
+    std::shared_ptr<const PositionRule> rule;  ///< instead of the band and of formulas; or null
     std::vector<std::uint64_t> kv_lengths;     ///< empty: all keys are valid
     bool lengths_from_end = false;             ///< the last keys are the valid ones
     std::uint64_t first_key = 0;               ///< keys before it are excluded
@@ -239,7 +239,7 @@ struct Conventions : ProjectionConvention {
     std::vector<double> sink;                   ///< empty: none
     bool sink_is_max = false;                   ///< each row's sink is its largest score
     double more_sum = 0;                        ///< added to the denominator, as e^sink is
-    std::shared_ptr<const Expression> weights;  ///< of a score, in place of the softmax; or null
+    std::shared_ptr<const Expression> weights;  ///< of a score, instead of a softmax; or null
     bool sums_to_one = false;                   ///< these weights are divided by their sum
     StatedSum stated_sum = StatedSum::logsumexp;
     double sum_factor = 1, log_factor = 1;  ///< log_factor ln(sum_factor sum(e^s))

@@ -236,7 +236,8 @@ void attend_after(const kernels::Kernel& kernel, const AttentionCall<T>& call,
     later.query = call.query;
     later.first_query = call.first_query;
     later.scale = call.scale;
-    later.recurrence.past_state = call.recurrence.past_state;
+    later.recurrence = call.recurrence;
+    later.recurrence.bonus.clear();
     const auto moved = [](const Tensor4<T>& rows, T first) {
         if (rows.size() == 0) return Tensor4<T>();
         auto one = Tensor4<T>::from_shape({rows.shape(0), rows.shape(1), 1, rows.shape(3)});

@@ -333,13 +333,13 @@ inline std::vector<std::size_t> order_of_axes(QkvFormat format,
     const auto letter = [](std::string_view name) {
         return name == "batch" ? 'b' : name == "heads" || name.empty() ? 'h' : 's';
     };
-    std::vector<std::size_t> order(names.size()), place;
+    std::vector<std::size_t> order(names.size()), rank;
     std::iota(order.begin(), order.end(), 0);
     for (char next = 's'; const std::string_view name : names) {
         const char own = letter(name) == 's' ? std::exchange(next, 'd') : letter(name);
-        place.push_back(name_of(qkv_format_names, format).find(own));
+        rank.push_back(name_of(qkv_format_names, format).find(own));
     }
-    std::ranges::stable_sort(order, {}, [&](std::size_t axis) { return place[axis]; });
+    std::ranges::stable_sort(order, {}, [&](std::size_t axis) { return rank[axis]; });
     return order;
 }
 

@@ -111,9 +111,9 @@ std::string grid_formula(const Settings& s, const Plan& plan, ExpressionArrays&)
             refuse("neighborhood", size, " of ", length, " tokens, ", step,
                    " apart; expected odd sizes, up to ", length / step);
         stride /= length;
-        const std::string place = concat(stride == 1 ? "" : concat(" // ", stride),
+        const std::string index = concat(stride == 1 ? "" : concat(" // ", stride),
                                          axis == 0 ? "" : concat(" % ", length)),
-                          q = "q" + place, k = "k" + place,
+                          q = "q" + index, k = "k" + index,
                           last = step == 1 ? concat(length - 1)
                                            : concat('(', length - 1, " - ", q, rest, ')', by_step);
         if (step != 1) formula += concat(q, rest, " == ", k, rest, " && ");
