@@ -166,7 +166,7 @@ void draw_modifiers(GeneratedQuestion<T>& question, ByteDice& dice, std::ostream
     if (dice.one_in(4))
         call.softcap = dice.among({0.5, 30.0, 1000.0, sizeof(T) == 4 ? 1e38 : 1e307});
     call.alibi = dice.one_in(4);
-    if (dice.one_in(2)) call.alibi_distance = AlibiDistance::from_query;
+    if (question.heads() % 2 != 0) call.alibi_distance = AlibiDistance::from_query;
     if (dice.one_in(4))
         for (std::size_t h = 0; h < question.heads(); ++h)
             call.sink.push_back(dice.among({0.0, 2.5, -200.0, 300.0, 1e4, -1e4}));
