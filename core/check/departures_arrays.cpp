@@ -352,6 +352,7 @@ void outputs(Alternatives& to) {
         if (orders[i].second)
             to.set(orders[i].first, &Conventions::output, &OutputConvention::order,
                    static_cast<OutputOrder>(i), 1);
+    to.set("negated", &Conventions::output, &OutputConvention::factor, -1, 1);
     const std::size_t width = problem.projection[3] ? plan.d_out : plan.heads * plan.d_v;
     for (const bool adds : {false, true})
         for (const auto& [norm, words] : {std::pair(OutputNorm::none, ""),

@@ -87,7 +87,7 @@ private:
         const std::size_t most = seen_ != nullptr ? (has_band ? 64 : 1024) : has_band ? 4 : 1024;
         bool any = false;
         for (std::size_t n = 1; n < (has_number ? std::min(plan_.kv_len, most + 1) : 2);
-             n = n < 16 || seen_ != nullptr ? n + 1 : 2 * n) {
+             n = n < 16 || plan_.kv_len <= 64 || seen_ != nullptr ? n + 1 : 2 * n) {
             const std::string number = std::to_string(n),
                               formula = filled(row.formula, 'N', number);
             const auto add = [&](const Band& band) {
