@@ -4,10 +4,26 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/base/remainder.hpp"
 #include "core/expression/expression.hpp"
 
 namespace attn {
+
+/// x - floor(x / y) y without rounding of the quotient: the sign of y, as torch.remainder has it.
+template <class T>
+T remainder_of(T x, T y) {
+    const T rest = std::fmod(x, y);
+    return rest != 0 && (rest < 0) != (y < 0) ? rest + y : rest;
+}
+
+/// torch.floor_divide.
+template <class T>
+T floor_quotient(T x, T y) {
+    if (y == 0) return x / y;
+    const T rest = std::fmod(x, y);
+    const T below = rest != 0 && (rest < 0) != (y < 0) ? T(1) : T(0);
+    const T whole = (x - rest) / y - below, floor = std::floor(whole);
+    return whole - floor > T(0.5) ? floor + 1 : floor;
+}
 
 /// The smaller or larger one; NaN if one is.
 template <class T>

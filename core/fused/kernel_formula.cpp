@@ -31,28 +31,19 @@ KernelFormula<T>::KernelFormula(const Expression& expression, const ExpressionSi
         std::transform(array->begin(), array->end(), arrays_.back().begin(),
                        [](double x) { return static_cast<T>(x); });
     }
-    // Numbers are of one type, so that to_real is its operand.
-    std::vector<unsigned char> slot;
-    constexpr Variables of_keys = bit_of(Variable::k) | bit_of(Variable::kpos) |
-                                  bit_of(Variable::score) | bit_of(Variable::p);
     for (const ExpressionNode& from : expression.nodes) {
-        if (from.operation == Operation::to_real) {
-            slot.push_back(slot[from.operand[0]]);
-            continue;
-        }
-        slot.push_back(static_cast<unsigned char>(nodes_.size()));
         kernels::FormulaNode<T> node{};
         node.operation = from.operation;
         node.variable = from.variable;
         node.is_real = from.is_real;
-        node.varies = (from.uses & of_keys) != 0;
         node.number = static_cast<T>(from.number);
         const std::size_t operands = row_of(from.operation).operands;
-        for (std::size_t i = 0; i < operands; ++i) node.operand[i] = slot[from.operand[i]];
+        for (std::size_t i = 0; i < operands; ++i)
+            node.operand[i] = static_cast<unsigned char>(from.operand[i]);
         // Operations of one operand ignore the second, which is read.
         if (operands == 1) node.operand[1] = node.operand[0];
         for (std::size_t axis = 0; axis < from.index.size(); ++axis) {
-            node.operand[axis] = slot[from.index[axis]];
+            node.operand[axis] = static_cast<unsigned char>(from.index[axis]);
             node.size[axis] = expression.arrays[from.array]->shape(axis);
             node.operands = static_cast<unsigned char>(axis + 1);
         }

@@ -2,7 +2,6 @@
 // next one, so that its kind is looked up once for all of them.
 #pragma once
 
-#include "core/base/remainder.hpp"
 #include "core/kernels/math.hpp"
 
 namespace attn::kernels {
@@ -71,6 +70,19 @@ inline V floor(V x) {
     const V below = V::where_above(near, x, V::sub(near, V::set(1)), near);
     // Also NaN, -0 and infinities stay as they are.
     return V::where_above(whole, size, V::where_above(size, V::set(0), below, x), x);
+}
+
+inline double remainder_of(double x, double y) {
+    const double rest = __builtin_fmod(x, y);
+    return rest != 0 && (rest < 0) != (y < 0) ? rest + y : rest;
+}
+
+inline double floor_quotient(double x, double y) {
+    if (y == 0) return x / y;
+    const double rest = __builtin_fmod(x, y);
+    const double whole = (x - rest) / y - (rest != 0 && (rest < 0) != (y < 0) ? 1 : 0);
+    const double below = __builtin_floor(whole);
+    return whole - below > 0.5 ? below + 1 : below;
 }
 
 /// Calls f with the operation as a function of two vectors. Integers are so small that their
@@ -142,7 +154,7 @@ inline void with_vectors(Operation operation, bool is_real, const Apply& f) {
         case Operation::number:
         case Operation::variable:
         case Operation::element:
-        case Operation::to_real:  // is its operand
+        case Operation::to_real:
         case Operation::conditional: break;
     }
 }
@@ -174,8 +186,6 @@ inline void apply_formula(const Formula<T>& formula, std::size_t vectors, T* sco
         const std::size_t count = vectors - first < at_once ? vectors - first : at_once;
         for (std::size_t n = 0; n < formula.node_count; ++n) {
             const FormulaNode<T>& node = formula.nodes[n];
-            // What is the same for all keys stays from the first vectors on.
-            if (first != 0 && !node.varies) continue;
             const T* from[max_formula_axes];
             for (std::size_t i = 0; i < max_formula_axes; ++i) from[i] = value[node.operand[i]];
             const auto each = [&](auto of) {
@@ -194,6 +204,7 @@ inline void apply_formula(const Formula<T>& formula, std::size_t vectors, T* sco
                                             : variable(node.variable, first + i);
                     });
                     break;
+                case Operation::to_real: each([&](std::size_t i) { return operand(0, i); }); break;
                 case Operation::element:
                     each([&](std::size_t i) { return elements<V>(node, from, i * W); });
                     break;

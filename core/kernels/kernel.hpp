@@ -51,7 +51,7 @@ template <class T>
 struct FormulaNode {
     Operation operation;
     Variable variable;
-    bool is_real, varies;  ///< with the key or the score
+    bool is_real;
     unsigned char operand[max_formula_axes], operands;
     T number;
     const T* array;
