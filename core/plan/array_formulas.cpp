@@ -6,8 +6,6 @@
 namespace attn {
 namespace {
 
-using Numbers = std::vector<double>;
-
 /// The query's index, from its position.
 std::string query_index(std::string_view key, const Plan& plan, ExpressionArrays& arrays) {
     const std::vector<std::int64_t>& offsets = plan.offset.values();
@@ -17,8 +15,8 @@ std::string query_index(std::string_view key, const Plan& plan, ExpressionArrays
 }
 
 /// Where each of some packed sequences begins, and the end of the last, which is `tokens`.
-Numbers bounds(std::string_view key, const Array<double>& given, std::size_t tokens) {
-    Numbers numbers(given.begin(), given.end());
+std::vector<double> bounds(std::string_view key, const Array<double>& given, std::size_t tokens) {
+    std::vector<double> numbers(given.begin(), given.end());
     if (given.dimension() != 1 || numbers.size() < 2 || numbers.front() != 0 ||
         numbers.back() != static_cast<double>(tokens) || !std::ranges::is_sorted(numbers) ||
         std::ranges::any_of(numbers, [](double x) { return x != std::floor(x); }))
@@ -38,7 +36,7 @@ std::shared_ptr<const Array<double>> by_token(std::string_view key, const Array<
         (batch != 1 && batch != plan.batch))
         refuse(key, shape_text(given.shape()), "; expected (", tokens, ") or (", plan.batch, ", ",
                tokens, ")");
-    Numbers numbers;
+    std::vector<double> numbers;
     for (std::size_t b = 0; b < plan.batch; ++b)
         for (std::size_t i = 0; i < tokens; ++i)
             numbers.push_back(given.data()[(batch == 1 ? 0 : b) * tokens + i]);
@@ -125,9 +123,9 @@ std::string grid_formula(const Settings& s, const Plan& plan, ExpressionArrays&)
 
 std::string packed_formula(const Settings& s, const Plan& plan, ExpressionArrays& arrays) {
     const bool has_own = s.cu_seqlens_k != nullptr;
-    const Numbers queries = bounds("cu_seqlens", *s.cu_seqlens, plan.q_len),
-                  keys = has_own ? bounds("cu_seqlens_k", *s.cu_seqlens_k, plan.kv_len)
-                                 : bounds("cu_seqlens", *s.cu_seqlens, plan.kv_len);
+    const std::vector<double> queries = bounds("cu_seqlens", *s.cu_seqlens, plan.q_len),
+                              keys = has_own ? bounds("cu_seqlens_k", *s.cu_seqlens_k, plan.kv_len)
+                                             : bounds("cu_seqlens", *s.cu_seqlens, plan.kv_len);
     if (queries.size() != keys.size())
         refuse("cu_seqlens_k", keys.size() - 1, " sequences; expected ", queries.size() - 1,
                " as --cu-seqlens has");
@@ -146,7 +144,7 @@ std::string packed_formula(const Settings& s, const Plan& plan, ExpressionArrays
                    "one sequence, or no such flag");
     if (plan.batch != 1)
         refuse("cu_seqlens", plan.batch, " batch entries; expected (tokens, heads, d)");
-    Numbers first(plan.q_len), last(plan.q_len);
+    std::vector<double> first(plan.q_len), last(plan.q_len);
     for (std::size_t i = 0; i + 1 < queries.size(); ++i) {
         const double more = s.causal_align == CausalAlign::bottom_right
                                 ? keys[i + 1] - keys[i] - (queries[i + 1] - queries[i])
@@ -189,7 +187,7 @@ NamedFormula relative_bias(const Settings& s, const Plan& plan) {
     const auto [low, high] = std::ranges::minmax(plan.offset.values());
     const std::int64_t before = as_signed(plan.q_len) - 1 + high,
                        after = as_signed(plan.kv_len) - 1 - low;
-    Numbers numbers;
+    std::vector<double> numbers;
     for (std::size_t h = 0; h < plan.heads; ++h)
         for (std::int64_t distance = -before; distance <= after; ++distance) {
             const auto far = static_cast<std::size_t>(std::abs(distance));
