@@ -167,7 +167,7 @@ def damaged_case(rng, attn, folder):
         draws = np.random.RandomState(rng.randrange(2**32))
         name = rng.choice(names)
         array = arrays[name]
-        damage = rng.choice(["one number", "noise", "rows reversed", "twice", "columns rolled", "other numbers"])
+        damage = rng.choice(["one number", "noise", "cubed", "squared", "columns rolled", "other numbers"])
         finite = np.isfinite(array)
         size = np.abs(array[finite]).max(initial=0)
         if damage == "one number":
@@ -175,10 +175,10 @@ def damaged_case(rng, attn, folder):
             array[at] += 0.1 * size
         elif damage == "noise":
             array += 0.02 * size * draws.standard_normal(array.shape)
-        elif damage == "rows reversed":
-            arrays[name] = array[..., ::-1, :] if array.ndim > 1 and name != "logsumexp" else array[..., ::-1]
-        elif damage == "twice":
-            arrays[name] = 2 * array
+        elif damage == "cubed":
+            arrays[name] = array**3 / size**2
+        elif damage == "squared":
+            arrays[name] = array * np.abs(array) / size
         elif damage == "columns rolled":
             arrays[name] = np.roll(array, 1, -1)
         else:
