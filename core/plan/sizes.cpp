@@ -233,6 +233,10 @@ void resolve_order(Plan& plan, const Settings& s, bool is_shown) {
                "inputs (tokens, batch, d_in)");
     if (!s.batch_first.value_or(true) && s.qkv_format.value_or(QkvFormat::sbhd) != QkvFormat::sbhd)
         refuse("batch_first", "conflicts with --qkv-format; expected one of them");
+    if (s.batch_first == true) {  // the default, which is not written
+        plan.config.may_follow = true;
+        plan.config.batch_first.reset();
+    }
     if (is_shown) plan.shown.order = s.order();
 }
 
