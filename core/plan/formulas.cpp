@@ -132,7 +132,7 @@ std::vector<NamedFormula> make_mask_formulas(const Settings& s, const Plan& plan
 
 void read_positions(Plan& plan, const Settings& s) {
     if (s.position_ids == nullptr) {
-        for (const auto& [key, is_given] : {std::pair("mask_by", s.masks_by_position()),
+        for (const auto& [key, is_given] : {std::pair("mask_by", s.mask_by.has_value()),
                                             {"key_position_ids", s.key_position_ids != nullptr}})
             if (is_given) refuse(key, "requires --position-ids");
         return;
