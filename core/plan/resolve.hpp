@@ -44,6 +44,10 @@ void resolve_widths(Settings& settings, const OperandShapes& operands);
 void resolve_given_weights(Settings& settings, const WeightShapes& weights, std::size_t d_in,
                            std::size_t d_context, std::size_t d_value_input);
 
+/// Fills in and checks the settings of scores, heads and the rotation. The plan has its sizes.
+/// Errors: SettingError of kind usage.
+void resolve_scores(Settings& s, const Plan& plan);
+
 /// Checks what the question draws. Errors: SettingError of kind usage.
 void check_draws(const Plan& plan);
 

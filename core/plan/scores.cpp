@@ -1,0 +1,90 @@
+// The settings of scores: their ranges, defaults, and what they require.
+#include <cmath>
+#include <limits>
+
+#include "core/plan/resolve.hpp"
+
+namespace attn {
+namespace {
+
+/// Numbers in settings follow the rule for numbers in arrays.
+void check_range(const Settings& s) {
+    const auto check = [&](std::string_view name, double value) {
+        if (overflows(value, s.dtype)) refuse(name, overflow_text(s.dtype));
+    };
+    check("scale", s.scale.value_or(1));
+    for (const ScoreStep& step : score_steps())
+        if (step.must_fit_dtype != nullptr) check(step.key, step.must_fit_dtype(s));
+    for (double slope : s.alibi_slopes) check("alibi_slopes", slope);
+    for (double scale : s.head_scales) check("scale", scale);
+    for (double logit : s.sink) check("sink", logit);
+    constexpr double clears = -std::numeric_limits<double>::infinity();  // a factor of 0
+    for (double log_decay : s.decay)
+        if (log_decay != clears || s.decay_form == DecayForm::plain) check("decay", log_decay);
+    for (std::size_t i = 0; s.bonus != nullptr && i < s.bonus->size(); ++i)
+        check("bonus", s.bonus->data()[i]);
+    for (double rate : s.beta) check("beta", rate);
+}
+
+void resolve_rotation(Settings& s, const Plan& plan) {
+    if (!s.rope) {
+        if (s.rope_dims) refuse("rope_dims", "requires --rope half|interleaved");
+        if (!s.rope_scaling.empty()) refuse("rope_scaling", "requires --rope half|interleaved");
+        if (s.rope_base) refuse("rope_base", "requires --rope half|interleaved");
+        return;
+    }
+    const std::vector<double>& scaling = s.rope_scaling;
+    const bool above_zero = std::ranges::all_of(scaling, [](double x) { return x > 0; });
+    const bool is_known = scaling.size() < 2 || (scaling.size() == 4 && scaling[1] < scaling[2]);
+    if (!above_zero || !is_known)
+        refuse("rope_scaling",
+               "not such a scaling; expected a factor above 0, or FACTOR,LOW,HIGH,LENGTH with LOW "
+               "below HIGH");
+    follow(s, s.rope_base, default_rope_base);
+    if (plan.d_k == 1)
+        refuse("rope", "a head has 1 dimension, and pairs rotate; expected wider heads");
+    if (!s.rope_dims && plan.d_k % 2 != 0)
+        refuse("rope", "a head has ", plan.d_k,
+               " dimensions; expected an even number, or --rope-dims N");
+    follow(s, s.rope_dims, plan.d_k);
+    if (*s.rope_dims % 2 != 0 || *s.rope_dims > plan.d_k)
+        refuse("rope_dims", *s.rope_dims, " of ", plan.d_k,
+               " dimensions a head; expected an even number of at most as many");
+}
+
+}  // namespace
+
+void resolve_scores(Settings& s, const Plan& plan) {
+    check_range(s);
+    follow(s, s.scale, s.init == Init::none ? 1.0 : 1.0 / std::sqrt(static_cast<double>(plan.d_k)));
+    if (s.window.size() == 1) s.window.push_back(-1);
+    const std::size_t slopes = s.alibi_slopes.size();
+    if (!s.alibi && (slopes != 0 || s.slope_formula)) refuse("alibi_slopes", "requires --alibi");
+    if (!s.alibi && s.alibi_distance) refuse("alibi_distance", "requires --alibi");
+    if (slopes != 0 && slopes != plan.heads)
+        refuse("alibi_slopes", slopes, " slopes; expected ", plan.heads, ", one per head");
+    if (s.alibi && slopes == 0) follow(s, s.slope_formula, SlopeFormula::published);
+    if (s.alibi) follow(s, s.alibi_distance, AlibiDistance::absolute);
+    const std::size_t scales = s.head_scales.size(),
+                      takes = row_of(s.mode).mechanism == Mechanism::linear ? 1 : plan.heads;
+    if (scales != 0 && scales != takes)
+        refuse("scale", scales, " scales; expected one",
+               takes == 1 ? "" : concat(", or ", takes, ", one per head"));
+    if (s.softmax_plus != 0 && !s.sink.empty())
+        refuse("softmax_plus", "conflicts with --sink; expected one of them, or --softmax-plus 0");
+    if (s.sink.size() > 1 && s.sink.size() != plan.heads)
+        refuse("sink", "logits for ", s.sink.size(), " heads; expected ",
+               plan.heads == 1 ? "" : "1 or ", plan.heads);
+    for (const auto& [key, is_given] :
+         {std::pair("average_heads", s.average_heads), {"head", !s.head.empty()}})
+        if (is_given && !plan.shown.with_heads)
+            refuse(key, "there is no heads axis; expected several heads");
+    for (std::uint64_t head : s.head)
+        if (head >= plan.heads)
+            refuse("head", plan.heads == 1 ? "there is one head; expected 0, or --heads N for more"
+                                           : concat("there are ", plan.heads,
+                                                    " heads; expected 0 to ", plan.heads - 1));
+    resolve_rotation(s, plan);
+}
+
+}  // namespace attn
