@@ -203,7 +203,7 @@ class Walker:
         base = words
         if at is not None and WRONG_FLAG.search(rest) and not rest.startswith("requires"):
             base = words[:at] + words[end:]
-        replaced = place if re.match("is a folder|one matrix|unexpected second", rest) else (re.findall(r"(?:in place of|without) (\S+?)[,;]?(?:$| )", rest) or [None])[0]
+        replaced = place if re.match("is a folder|is not a file|one matrix|unexpected second", rest) else (re.findall(r"(?:in place of|without) (\S+?)[,;]?(?:$| )", rest) or [None])[0]
         if replaced == "query":
             base = [word for i, word in enumerate(base) if {"--query", "--key", "--value"}.isdisjoint(base[max(i - 1, 0):i + 1])]
         elif replaced in base:

@@ -211,17 +211,14 @@ void rope_positions(Alternatives& to) {
     });
 }
 
-/// "13,14", or "$(seq -s, 13 99)"; empty for others, and where batch entries have their own.
+/// "13,14"; empty for many tokens, and where batch entries have their own.
 std::string ids_text(const Problem& problem, const RopeConvention& rope, Tensor tensor) {
-    constexpr std::size_t few = 16;
+    constexpr std::size_t most = 64;
     const std::size_t tokens = problem.tokens(tensor);
-    if ((rope.by_ids && problem.plan.batch != 1) || (tokens > few && (rope.by_ids || rope.period)))
-        return {};
+    if (tokens > most || (rope.by_ids && problem.plan.batch != 1)) return {};
     std::vector<double> ids(tokens);
     for (std::size_t t = 0; t < tokens; ++t) ids[t] = problem.position(rope, tensor, 0, t);
-    if (tokens <= few) return listed_numbers(ids);
-    return concat("$(seq -s, ", shortest_decimal(ids.front()), ' ', shortest_decimal(ids.back()),
-                  ')');
+    return listed_numbers(ids);
 }
 
 std::string positions_flag(const Problem& problem, const Conventions& found) {
