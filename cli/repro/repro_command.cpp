@@ -38,7 +38,7 @@ void check_name(const LanguageRow& language, const Request& request) {
 }
 
 /// Refuses what selects a part of the answer, and what a program cannot choose.
-void check_settings(const Request& request, const LanguageRow& language) {
+void check_settings(const Request& request) {
     const Settings& s = request.settings;
     refuse(request, {{"token", s.token || !request.token_label.empty(),
                       "a program computes every query; expected no token"},
@@ -46,12 +46,6 @@ void check_settings(const Request& request, const LanguageRow& language) {
                      {"rows", !s.rows.empty(), "a program computes every query; expected no rows"},
                      {"precision", is_from_flag(request, "precision"),
                       "a program has every digit; expected no precision"}});
-    // Masks are arrays there, which NumPy computes.
-    for (const char* key : {"score_mod", "prob_mod"})
-        if (request.has(key) && language.name == "onnx")
-            throw setting_error(request, key,
-                                "programs in onnx have no such formula; expected --to numpy, torch "
-                                "or c");
     require_recording_kernel(request);
 }
 
@@ -124,7 +118,7 @@ std::vector<std::string> write_repro(const LanguageRow& language, const Request&
     const Runtime runtime{workers, models};
     Question question = read_question(std::move(asked), runtime);
     if (is_saved) clear_selection(question.request);
-    check_settings(question.request, language);
+    check_settings(question.request);
     // They shape what is written, and a program has all arrays of each head.
     question.request.settings.average_heads = false;
     const PlannedQuestion planned =
