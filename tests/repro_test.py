@@ -55,7 +55,7 @@ def softmax_question():
     if q.weights and chance(0.5):
         drawn = q.draw(rng)
     if q.rope and q.rope_scaling == 1 and chance(): drawn += ["--rope-scaling", "8,1,4,64"]
-    if chance(): drawn += rng.choice(MASKS if language == "onnx" or chance(0.5) else FORMULAS)
+    if chance(): drawn += rng.choice(MASKS if chance(0.5) else FORMULAS)
     q.write(folder)
     return q.mode, q.flags("weights.npz") + drawn
 

@@ -1,5 +1,5 @@
 // A formula as an expression of Python over arrays that broadcast to (batch, heads, queries, keys),
-// and as one of C for one query and key.
+// as one of C for one query and key, and as operators of ONNX.
 #include "cli/repro/program.hpp"
 #include "core/expression/rows.hpp"
 #include "io/text/number_text.hpp"
@@ -155,6 +155,100 @@ private:
     std::string library_, as_real_;
 };
 
+/// What depends on a score or a weight as operators of real numbers and booleans; NumPy computes
+/// the rest, which the model takes.
+class OnnxSteps {
+public:
+    OnnxSteps(const Expression& expression, const ExpressionSizes& sizes, const std::string& given)
+        : expression_(expression), python_(expression, sizes, Form::numpy), given_(given),
+          is_float_(sizes.in_float32) {}
+
+    OnnxFormula take() {
+        const auto root = static_cast<std::uint32_t>(expression_.nodes.size() - 1);
+        formula_.result = named(root, false);
+        if ((expression_.uses() & of_values) == 0)
+            formula_.result = step("Expand", {formula_.result, step("Shape", {given_})});
+        return std::move(formula_);
+    }
+
+private:
+    static constexpr Variables of_values = bit_of(Variable::score) | bit_of(Variable::p);
+
+    std::string named(std::uint32_t index, bool as_truth) {
+        const ExpressionNode& node = expression_.nodes[index];
+        if ((node.uses & of_values) == 0) return input(index, as_truth);
+        if (node.operation == Operation::variable) return given_;
+        const OperationRow& row = row_of(node.operation);
+        std::vector<std::string> x;
+        for (std::size_t i = 0; i < row.operands; ++i)
+            x.push_back(named(node.operand[i], row.result == OperationResult::logic ||
+                                                   (row.operands == 3 && i == 0)));
+        const std::string value = applied(row, x);
+        if (is_truth(row) == as_truth) return value;
+        return step(as_truth    ? "Cast <to = 9>"
+                    : is_float_ ? "Cast <to = 1>"
+                                : "Cast <to = 11>",
+                    {value});
+    }
+
+    std::string applied(const OperationRow& row, const std::vector<std::string>& x) {
+        constexpr std::string_view operators[] = {"Where",       "Or",      "And",
+                                                  "Equal",       "",        "Less",
+                                                  "LessOrEqual", "Greater", "GreaterOrEqual",
+                                                  "Add",         "Sub",     "Mul",
+                                                  "Div",         "",        "",
+                                                  "Neg",         "Not",     "Min",
+                                                  "Max",         "Abs",     "Floor",
+                                                  "Exp",         "Log",     "Sqrt",
+                                                  "Tanh",        "Pow"};
+        switch (row.operation) {
+            case Operation::to_real: return x[0];
+            case Operation::not_equal: return step("Not", {step("Equal", x)});
+            case Operation::floor_divide: return step("Floor", {step("Div", x)});
+            case Operation::modulo:
+                return step("Mod <fmod = 1>",
+                            {step("Add", {step("Mod <fmod = 1>", x), x[1]}), x[1]});
+            default:
+                return step(operators[static_cast<std::size_t>(row.operation) -
+                                      static_cast<std::size_t>(Operation::conditional)],
+                            x);
+        }
+    }
+
+    std::string input(std::uint32_t index, bool as_truth) {
+        const std::string name = concat(given_, "_input_", index);
+        formula_.inputs += " " + name;
+        formula_.arrays +=
+            concat(formula_.arrays.empty() ? "" : "\n", name, " = np.array(",
+                   as_truth ? python_.truth(index) : python_.value(index), ", ndmin=1, dtype=",
+                   as_truth    ? "bool"
+                   : is_float_ ? "np.float32"
+                               : "np.float64",
+                   ')');
+        return name;
+    }
+
+    std::string step(std::string_view operation, const std::vector<std::string>& operands) {
+        const std::string name = concat(given_, '_', ++steps_);
+        std::string list;
+        for (const std::string& operand : operands) list += (list.empty() ? "" : ", ") + operand;
+        formula_.lines +=
+            concat(formula_.lines.empty() ? "" : "\n", name, " = ", operation, " (", list, ')');
+        return name;
+    }
+
+    const Expression& expression_;
+    FormulaText python_;
+    std::string given_;
+    bool is_float_;
+    std::size_t steps_ = 0;
+    OnnxFormula formula_;
+};
+
+std::uint32_t root_of(const Expression& expression) {
+    return static_cast<std::uint32_t>(expression.nodes.size() - 1);
+}
+
 }  // namespace
 
 std::string formula_text(const Expression& expression, const Plan& plan,
@@ -162,8 +256,13 @@ std::string formula_text(const Expression& expression, const Plan& plan,
     const ExpressionSizes sizes = plan.expression_sizes();
     const Form form = language == "c" ? Form::c : language == "torch" ? Form::torch : Form::numpy;
     const FormulaText text(expression, sizes, form);
-    const auto root = static_cast<std::uint32_t>(expression.nodes.size() - 1);
+    const std::uint32_t root = root_of(expression);
     return expression.nodes[root].is_real ? text.value(root) : text.truth(root);
+}
+
+OnnxFormula onnx_formula(const Expression& expression, const Plan& plan, const std::string& given) {
+    const ExpressionSizes sizes = plan.expression_sizes();
+    return OnnxSteps(expression, sizes, given).take();
 }
 
 }  // namespace attn::cli

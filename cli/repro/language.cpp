@@ -171,6 +171,16 @@ private:
             return formula_text(formula, plan, language_.name) +
                    (lacks_axes ? concat(" + 0 * ", given) : "");
         };
+        for (const auto& [given, formula] :
+             {std::pair("score", &plan.config.score_mod), {"weight", &plan.config.prob_mod}}) {
+            if (!*formula || language_.name != "onnx") continue;
+            const OnnxFormula onnx = onnx_formula(*formula, plan, given);
+            add({{"lines", onnx.lines},
+                 {"result", onnx.result},
+                 {"arrays", onnx.arrays},
+                 {"inputs", onnx.inputs}},
+                given);
+        }
         std::map<std::string, const Array<double>*> arrays;
         const auto take_arrays = [&](const Expression& formula) {
             for (std::size_t i = 0; i < formula.arrays.size(); ++i)

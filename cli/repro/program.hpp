@@ -117,6 +117,13 @@ inline constexpr std::array<LanguageRow, 4> language_rows{
 /// batch entries, and of_NAME an array of the formula.
 std::string formula_text(const Expression& expression, const Plan& plan, std::string_view language);
 
+/// A formula of `given`, score or weight, as lines of ONNX's text form, and the arrays of NumPy
+/// that they take: lines, and their names, each after a blank.
+struct OnnxFormula {
+    std::string lines, result, arrays, inputs;
+};
+OnnxFormula onnx_formula(const Expression& expression, const Plan& plan, const std::string& given);
+
 /// The whole program.
 std::string program_text(const LanguageRow& language, const Repro& program);
 

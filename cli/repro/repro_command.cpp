@@ -46,16 +46,11 @@ void check_settings(const Request& request, const LanguageRow& language) {
                      {"rows", !s.rows.empty(), "a program computes every query; expected no rows"},
                      {"precision", is_from_flag(request, "precision"),
                       "a program has every digit; expected no precision"}});
-    // Masks are arrays there, which NumPy computes.
-    for (const char* key : {"score_mod", "prob_mod", "relative_bias"})
-        if (request.has(key) && language.name == "onnx")
-            throw setting_error(request, key,
-                                "programs in onnx have no such formula; expected --to numpy, torch "
-                                "or c");
-    // Masks by positions are formulas; a rotation by them is not.
-    for (const auto& [key, is_python_only] :
-         {std::pair("bonus", true), {"decay_form", true}, {"position_ids", s.rope.has_value()}})
-        if (request.has(key) && is_python_only && (language.name == "onnx" || language.name == "c"))
+    for (const auto& [key, is_missing] : {std::pair("bonus", true),
+                                          {"decay_form", true},
+                                          {"position_ids", s.rope.has_value()},
+                                          {"relative_bias", language.name == "onnx"}})
+        if (request.has(key) && is_missing && (language.name == "onnx" || language.name == "c"))
             throw setting_error(
                 request, key,
                 concat("is not in programs in ", language.name, "; expected --to numpy or torch"));

@@ -24,7 +24,7 @@
 @if has_rules: @let masks rules
 @if alibi: @let masks alibi
 @let operator
-@if float32 scale_is_positive !linear !sinks !renormalize !drop !masked_rows
+@if float32 !score_mod !prob_mod scale_is_positive !linear !sinks !renormalize !drop !masked_rows
 @if !softcap: @let operator Attention
 @if !masks: @let operator Attention
 @end
@@ -273,6 +273,16 @@ alibi = slopes * @distance@@as_real@
 allowed = @allowed@
 @let feeds @feeds@ allowed
 @end
+@if score_mod
+@formula_names
+@arrays.score@
+@let feeds @feeds@@inputs.score@
+@end
+@if prob_mod
+@formula_names
+@arrays.weight@
+@let feeds @feeds@@inputs.weight@
+@end
 @if sinks
 # One more column of scores, without values.
 sink = np.zeros((@B@, @H@, @Q@, 1), dtype=@real@) + np.array([@sinks@], dtype=@real@)@of_heads@
@@ -372,6 +382,11 @@ attention (""" + operands + """)
     @step scores capped_scores = Mul (bounded_part, softcap)
 @end
     @if alibi: @step scores alibi_scores = Add (@scores@, alibi)
+@if score_mod
+    score = Identity (@scores@)
+    @lines.score@
+@let scores @result.score@
+@end
 @for mask in @additive_masks@
     @step scores scores_with_$mask = Add (@scores@, $mask)
 @end
@@ -379,8 +394,10 @@ attention (""" + operands + """)
 @number minus_infinity -inf
     @step scores biased_scores = Where (allowed, @scores@, minus_infinity)
 @end
-@let result attention_weights
-@if drop: @let result weights_before_dropout
+@let modified attention_weights
+@if drop: @let modified weights_before_dropout
+@let result @modified@
+@if prob_mod: @let result weight
 @let weights @result@
 @if renormalize: @let weights unmasked_weights
 @if sinks
@@ -414,6 +431,15 @@ attention (""" + operands + """)
     @step total divisor = Where (has_no_weight, one, total)
 @end
     @result@ = Div (@weights@, @total@)
+@end
+@if prob_mod
+    @lines.weight@
+@if has_rules
+@number zero 0
+    @modified@ = Where (allowed, @result.weight@, zero)
+@else
+    @modified@ = Identity (@result.weight@)
+@end
 @end
 @if drop
 @number kept_weight @kept_weight@
