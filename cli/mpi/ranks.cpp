@@ -37,7 +37,7 @@ void check_request(const Request& request) {
         if (request.has(key))
             refuse(key,
                    "is not for results that ranks write by rows; expected none, or one process");
-    for (const char* key : {"score_mod", "prob_mod"})
+    for (const char* key : {"score_mod", "prob_mod", "top_k"})
         if (request.has(key)) refuse(key, "is not computed by ranks; expected one process");
     for (const char* key : {"past_key", "past_value"})
         if (request.has(key))

@@ -259,6 +259,8 @@ constexpr Option table[] = {
      "sizes of the grid whose tokens these are, row by row, for --neighborhood (default none)", saved},
     {"neighborhood", masking, softmax, setting<&S::neighborhood>, {1, largest_size, "one to three odd integers, as in 7", 3}, "K[,K]",
      "a query attends to the K by K keys around it on --grid, --dilation apart, as in NATTEN (default none)", saved},
+    {"top_k", masking, softmax, setting<&S::top_k>, size, "N",
+     "a query attends to the N keys of the highest scores that masks leave; of equal ones to the first (default all)", saved},
     {"mask_method", masking, softmax, setting_among<mask_method_names, &S::mask_method>, {}, "",
      "mask scores before the softmax, or weights after it and divide rows by their sums"},
 
@@ -278,8 +280,7 @@ constexpr Option table[] = {
      "rotate queries and keys by their position, in pairs (i, i+d/2) or (2i, 2i+1), or not "
      "(default none, or of the model's config)",
      saved},
-    {"rope_base", scores, softmax, setting<&S::rope_base>,
-     {above_zero, most, "a number above 0"}, "B", "base of the angles (default 10000)", saved | whole_model},
+    {"rope_base", scores, softmax, setting<&S::rope_base>, {above_zero, most, "a number above 0"}, "B", "base of the angles (default 10000)", saved | whole_model},
     {"rope_dims", scores, softmax, setting<&S::rope_dims>, {2, largest_size}, "N",
      "dimensions of a head to rotate (default all)", saved},
     {"rope_scaling", scores, softmax, setting<&S::rope_scaling>, {0, 0, "one number or four", 4},

@@ -29,7 +29,7 @@ bool Candidate::has_noise(const Evaluator& evaluator, const Conventions& c, Arra
     const Problem& problem = evaluator.problem();
     const NumberType type = evaluator.arithmetic();
     if ((type != NumberType::float16 && type != NumberType::bfloat16) || c.drops || c.score_mod ||
-        c.prob_mod || problem.input_norm || problem.query_norm || problem.key_norm)
+        c.prob_mod || problem.plan.config.top_k || problem.input_norm || problem.query_norm || problem.key_norm)
         return false;
     // In linear attention the roundings of normalised queries and keys are among those of its
     // steps.
