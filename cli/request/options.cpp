@@ -281,8 +281,7 @@ constexpr Option table[] = {
      "(default none, or of the model's config)",
      saved},
     {"rope_base", scores, softmax, setting<&S::rope_base>, {above_zero, most, "a number above 0"}, "B", "base of the angles (default 10000)", saved | whole_model},
-    {"rope_dims", scores, softmax, setting<&S::rope_dims>, {2, largest_size}, "N",
-     "dimensions of a head to rotate (default all)", saved},
+    {"rope_dims", scores, softmax, setting<&S::rope_dims>, {2, largest_size}, "N", "dimensions of a head to rotate (default all)", saved},
     {"rope_scaling", scores, softmax, setting<&S::rope_scaling>, {0, 0, "one number or four", 4},
      "F[,LOW,HIGH,LENGTH]",
      "slower angles: all divided by F, or Llama 3.1's, which spares those that turn more than HIGH "
