@@ -350,6 +350,42 @@ def check_named_masks(attn, folder, dice, count):
     return len(requests)
 
 
+def check_top_k(attn, folder, dice, count):
+    """--top-k with masks, ties and caches; attn check judges it right, and the same without it wrong."""
+    requests, wanted = [], []
+    for i in range(count):
+        draws = np.random.default_rng(i)
+        queries, keys, most = dice.choice([1, 4, 9]), dice.choice([1, 9, 30]), dice.choice([1, 2, 5, 40])
+        query, key, value = (draws.integers(-3, 4, (2, 2, *size)) / 2 for size in ((queries, 3), (keys, 3), (keys, 2)))
+        mask = np.arange(keys) <= np.arange(queries)[:, None] + keys - queries if dice.random() < 0.5 else np.ones(
+            (queries, keys), dtype=bool)
+        scores = np.where(mask, query @ key.swapaxes(-1, -2), -np.inf)
+        kept = np.argsort(np.argsort(-scores, -1, kind="stable"), -1) < most
+        wanted.append(kept & mask)
+        requests.append({"mode": "sdpa", "query": query.tolist(), "key": key.tolist(), "value": value.tolist(), "scale": 1,
+                         "dtype": dice.choice(["float32", "float64"]), "top_k": most, "emit": ["mask", "attention_weights"],
+                         **({} if mask.all() else {"causal": True, "causal_align": "bottom-right"})})
+    for request, want, answer in zip(requests, wanted, answers(attn, folder, requests)):
+        assert np.array_equal(numbers(answer["mask"]), want), request
+        scores = np.where(want, np.array(request["query"]) @ np.array(request["key"]).swapaxes(-1, -2), -np.inf)
+        with np.errstate(invalid="ignore"):
+            weights = np.nan_to_num(softmax_context(scores, np.eye(want.shape[-1])))
+        assert np.allclose(numbers(answer["attention_weights"]), weights, atol=1e-6), request
+    question, theirs = f"{folder}/top.json", f"{folder}/top.npy"
+    draws = np.random.default_rng(count)
+    query, key, value = (draws.normal(size=(1, 2, size, 8)) for size in (20, 30, 30))
+    scores = query @ key.swapaxes(-1, -2)
+    highest = np.argsort(np.argsort(-scores, -1), -1) < 4
+    with open(question, "w", encoding="utf-8") as file:
+        json.dump({"query": query.tolist(), "key": key.tolist(), "value": value.tolist(), "scale": 1, "top_k": 4}, file)
+    for kept in (highest, np.ones_like(highest)):
+        np.save(theirs, softmax_context(np.where(kept, scores, -np.inf), value).astype(np.float32))
+        command = [attn, "check", "sdpa", question, "--against", theirs]
+        result = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert (result.returncode == 0) == (kept is highest), result.stdout + result.stderr
+    return len(requests)
+
+
 def main(attn, count=600, seed=1):
     dice = random.Random(int(seed))
     np.seterr(all="ignore")
@@ -358,6 +394,7 @@ def main(attn, count=600, seed=1):
         kernels = check_kernels(attn, folder, dice, 0.3 if int(count) <= 600 else 1)
         options = check_options(attn, folder)
         masks = check_named_masks(attn, folder, dice, int(count) // 10)
+        masks += check_top_k(attn, folder, dice, int(count) // 10)
     print(f"{values} formulas, {kernels} results of kernels, {options} options, {masks} named masks: all as expected")
 
 

@@ -242,6 +242,7 @@ void write_rule(HeadView& h, const Rule& rule, const Row& allowed) {
                    {"LAST", end_of_window('+', window[1])}});
     if (!g.config.kv_lengths.empty())
         words.add({{"LENGTH", std::to_string(g.config.kv_lengths[h.e.batch])}});
+    if (g.config.top_k) words.add({{"TOP_K", std::to_string(*g.config.top_k)}});
     h.say(rule.allowed.row().name, std::move(words));
 }
 

@@ -42,6 +42,7 @@ void check_settings(const Request& request, const LanguageRow& language) {
     const Settings& s = request.settings;
     refuse(request, {{"token", s.token || !request.token_label.empty(),
                       "a program computes every query; expected no token"},
+                     {"top_k", s.top_k.has_value(), "programs do not choose keys; expected none"},
                      {"head", !s.head.empty(), "a program computes every head; expected no head"},
                      {"rows", !s.rows.empty(), "a program computes every query; expected no rows"},
                      {"precision", is_from_flag(request, "precision"),

@@ -235,6 +235,8 @@ constexpr Option table[] = {
      "where those of keys begin, if not where those of queries do (default as --cu-seqlens)"},
     {"mask_by", masking, softmax, setting_among<mask_by_names, &S::mask_by>, {}, "",
      "masks of distances (causal, window, chunk, ...) compare indices, or --position-ids (default index)", saved},
+    {"top_k", masking, softmax, setting<&S::top_k>, size, "N",
+     "a query attends to the N keys of the highest scores that masks leave; of equal ones to the first (default all)", saved},
     {"mask_method", masking, softmax, setting_among<mask_method_names, &S::mask_method>, {}, "",
      "mask scores before the softmax, or weights after it and divide rows by their sums"},
 
@@ -261,10 +263,8 @@ constexpr Option table[] = {
     {"rope", scores, softmax, choice<NamedRope>, {}, "",
      "rotate queries and keys by their position, in pairs (i, i+d/2) or (2i, 2i+1), or not "
      "(default none, or of the model's config)", saved},
-    {"rope_base", scores, softmax, setting<&S::rope_base>, positive, "B",
-     "base of the angles (default 10000)", saved | whole_model},
-    {"rope_dims", scores, softmax, setting<&S::rope_dims>, {2, largest_size}, "N",
-     "dimensions of a head to rotate (default all)", saved},
+    {"rope_base", scores, softmax, setting<&S::rope_base>, positive, "B", "base of the angles (default 10000)", saved | whole_model},
+    {"rope_dims", scores, softmax, setting<&S::rope_dims>, {2, largest_size}, "N", "dimensions of a head to rotate (default all)", saved},
     {"rope_scaling", scores, softmax, setting<&S::rope_scaling>, {0, 0, "one number or four", 4},
      "F[,LOW,HIGH,LENGTH]",
      "slower angles: all divided by F, or Llama 3.1's, which spares those that turn more than HIGH "

@@ -141,6 +141,7 @@ private:
     void score(QueryRow& q);
     void round_numbers(Rounded what, KeyNumbers& x) const;
     void find_allowed(QueryRow& q);
+    void keep_top(QueryRow& q);
     /// Takes the stages on a copy of the products, up to and including `last`.
     void take_stages(const QueryRow& q, KeyNumbers& x, std::optional<ScoreStage> last) const;
     double scale_of(std::size_t head) const;

@@ -32,8 +32,8 @@ bool Candidate::has_noise(const Evaluator& evaluator, const Conventions& c, Arra
         c.state != StateConvention() || c.stated_sum != StatedSum::logsumexp || c.log_factor != 1)
         return false;
     if ((type != NumberType::float16 && type != NumberType::bfloat16) || c.drops ||
-        c.modifies_scores() || c.prob_mod || problem.input_norm || problem.query_norm ||
-        problem.key_norm)
+        c.modifies_scores() || c.prob_mod || problem.plan.config.top_k || problem.input_norm ||
+        problem.query_norm || problem.key_norm)
         return false;
     // In linear attention the roundings of normalised queries and keys are among those of its
     // steps.

@@ -1,8 +1,10 @@
 // The scores of one query, in the order of a candidate's stages.
 #include <cstdlib>
 #include <limits>
+#include <utility>
 
 #include "core/check/evaluate.hpp"
+#include "core/operator/top_k.hpp"
 
 namespace attn {
 
@@ -126,7 +128,32 @@ void Candidate::score(QueryRow& q) {
     round_numbers(Rounded::products, q.raw);
     find_allowed(q);
     take_stages(q, q.scores, std::nullopt);
+    if (plan_.config.top_k) keep_top(q);
     round_numbers(Rounded::scores, q.scores);
+}
+
+/// Where a key of neither side is certain, what may be among the highest is kept, and nothing is
+/// known of the weights.
+void Candidate::keep_top(QueryRow& q) {
+    const KeyNumbers& x = q.scores;
+    const std::size_t count = x.value.size();
+    std::vector<char> kept = q.is_allowed;
+    keep_highest(std::span(std::as_const(x.value)), std::span(kept),
+                 static_cast<std::size_t>(*plan_.config.top_k));
+    double least = HUGE_VAL;
+    for (std::size_t k = 0; k < count && with_errors_; ++k)
+        if (kept[k] != 0) least = std::min(least, x.value[k] - x.error(k));
+    bool is_known = true;
+    for (std::size_t k = 0; k < count; ++k) {
+        if (kept[k] != 0 || q.is_allowed[k] == 0) continue;
+        if (with_errors_ && x.value[k] + x.error(k) >= least)
+            is_known = false;
+        else
+            q.is_unblocked[k] = q.is_allowed[k] = 0;
+    }
+    take_stages(q, q.scores, std::nullopt);
+    for (std::size_t k = 0; k < count && !is_known; ++k)
+        if (q.is_allowed[k] != 0) q.scores.replace(k, HUGE_VAL);
 }
 
 void Candidate::round_numbers(Rounded what, KeyNumbers& x) const {

@@ -80,6 +80,7 @@ void add_rules(AttentionCall<T>& call, const Plan& plan, Operands& operands) {
     call.offset = plan.offset;
     call.sizes = plan.expression_sizes();
     call.prob_mod = plan.config.prob_mod;
+    call.top_k = static_cast<std::size_t>(plan.config.top_k.value_or(0));
     call.sink = plan.config.sinks();
     call.top = plan.top;
     Masks masks = take_masks(plan, operands);

@@ -56,7 +56,10 @@ constexpr auto all_mask_rows = []<std::size_t... which>(std::index_sequence<whic
           [](Masks& masks, const MaskRow& row, const Plan& plan, Operands&) {
               for (const NamedFormula& mask : plan.mask_formulas)
                   add_expression(masks.rules, mask.formula, plan.expression_sizes(), row.allowed);
-          }}});
+          }},
+         {"top_k", "allowed_by_top_k",
+          [](const Plan& plan) { return plan.config.top_k.has_value(); },
+          [](Masks&, const MaskRow&, const Plan&, Operands&) {}}});  // by scores, not by a rule
 }
 (std::make_index_sequence<mask_operands.size()>());
 

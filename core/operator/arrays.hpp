@@ -184,6 +184,7 @@ inline constexpr ArrayRow rows[] = {
     {"allowed_by_window", per_key, softmax, trace},
     {"allowed_by_kv_lengths", per_key, softmax, trace},
     {"allowed_by_formulas", per_key, softmax, trace},
+    {"allowed_by_top_k", per_key, softmax, trace},  // and by all rules
     // The row's maximum, the sink included; exp(score - it); exp(sink - it); the denominator.
     {"row_max", per_query, softmax, trace},
     {"exp_scores", per_key, softmax, trace},

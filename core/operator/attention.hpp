@@ -48,6 +48,7 @@ struct AttentionCall : ScoreSettings {
     std::vector<Broadcast> biases;  ///< additive masks, rounded to T; -Infinity masks
     Mask mask;                      ///< all other masks
     MaskMethod mask_method = MaskMethod::neg_inf;
+    std::size_t top_k = 0;        ///< of the allowed keys, those of the highest scores; 0: all
     std::vector<double> sink;     ///< a logit in the denominator, see sink_of; empty: none
     std::size_t first_query = 0;  ///< the index that the mask gives to query row 0
     std::size_t first_key = 0;    ///< the number of key 0 in formulas

@@ -23,6 +23,7 @@ struct MaskSettings {
     Expression mask_mod;                    ///< true where a query attends to a key; empty: all
     /// With causal: keys that all queries attend to, one number for all batch entries or one each.
     std::vector<std::uint64_t> prefix_len;
+    std::optional<std::uint64_t> top_k;       ///< after all masks: keys of the highest scores
     std::optional<std::uint64_t> keep_first;  ///< with a window: keys that all queries attend to
     std::optional<std::uint64_t> chunk;       ///< tokens of a block that attends to itself
     std::optional<std::uint64_t> dilation;    ///< the distance of keys is a multiple of it

@@ -9,6 +9,7 @@
 #include "core/base/torch_math.hpp"
 #include "core/operator/merge.hpp"
 #include "core/operator/row_statistics.hpp"
+#include "core/operator/top_k.hpp"
 
 namespace attn {
 namespace {
@@ -174,6 +175,16 @@ Tensor4<T> mask_of(const AttentionCall<T>& call, const Tensor4<T>& scores) {
                       });
 }
 
+/// Leaves of the allowed keys those of the highest scores.
+template <class T>
+void keep_top(const Tensor4<T>& scores, Tensor4<T>& mask, std::size_t count) {
+    const std::size_t keys = scores.shape(3);
+    for_each_index(scores.size() / keys, [&](std::size_t row) {
+        keep_highest(std::span<const T>(scores.data() + row * keys, keys),
+                     std::span<T>(mask.data() + row * keys, keys), count);
+    });
+}
+
 /// Where each rule, or the rules of one name, alone allow a query to attend.
 template <class T>
 void keep_rules(const AttentionCall<T>& call, const Tensor4<T>& scores, Recorder& recorder) {
@@ -239,6 +250,10 @@ Tensor4<T> attend_from_scores(const AttentionCall<T>& call, Tensor4<T> scores, R
     modify(modified, call, recorder);
 
     Tensor4<T> mask = mask_of(call, scores);
+    if (call.top_k != 0) {
+        keep_top(modified, mask, call.top_k);
+        recorder.record("allowed_by_top_k", mask);
+    }
     recorder.record("mask", mask);
     const auto where_allowed = [&](Tensor4<T> values, T otherwise) {
         for_each_index(values.size(), [&](std::size_t i) {

@@ -96,6 +96,7 @@ std::string lacks_of_kernels(const Plan& plan) {
     if (!plan.config.rule && plan.config.mask_method == MaskMethod::renormalize)
         return "has mask_method renormalize";
     if (plan.config.prob_mod) return "has prob_mod";
+    if (plan.config.top_k) return "has top_k";
     for (const auto& [key, formula] : plan.config.score_formulas)
         if (!suits_kernels(formula, plan.expression_sizes())) return concat("has such a ", key);
     std::string lacks;
