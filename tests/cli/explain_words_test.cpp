@@ -80,7 +80,9 @@ void check_steps(const Walked& w) {
     if (w.config().contains("softcap") && w.config()["softcap"] != 0.0)
         CHECK(first_behind(w.page, "C tanh(x / C) with C = ") == w.config()["softcap"]);
     const bool asks_alibi = w.config().value("alibi", false);
-    CHECK(says(w.page, "is subtracted from the score of key j") == asks_alibi);
+    const bool is_signed = asks_alibi && w.config()["alibi_distance"] == "signed";
+    CHECK(says(w.page, "is added to the score of key j") == is_signed);
+    CHECK(says(w.page, "is subtracted from the score of key j") == (asks_alibi && !is_signed));
     if (!asks_alibi) return;
     const double part = static_cast<double>(w.head + 1) / static_cast<double>(w.size("heads"));
     const double slope = first_behind(w.page, "(-8 * " + std::to_string(w.head + 1) + " / " +

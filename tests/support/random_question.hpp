@@ -49,7 +49,7 @@ public:
         if (is_cached) add({"--past-key", "past.json", "--past-value", "past.json"});
         sometimes({"--scale", one_of({"2", "0.125", "0.00001", "1"})});
         sometimes({"--softcap", one_of({"0.5", "30"})});
-        sometimes({"--alibi"});
+        sometimes({"--alibi", "--alibi-distance", one_of({"absolute", "signed"})});
         sometimes({"--window", one_of({"1", "0,1", "2,-1"})});
         sometimes({"--kv-lengths", one_of({"3", "0", "5"})});
         sometimes({"--sink", one_of({"0.5", "-3"})});
