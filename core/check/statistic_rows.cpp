@@ -65,7 +65,10 @@ void Candidate::fill_mask(ArrayId array, const RowIndex& at) {
         const double x =
             array == "mask" ? static_cast<double>(q.is_allowed[k]) : (is_kept ? factor : 0);
         answer_.value[k] = x;
-        if (with_errors_) answer_.error[k] = 2 * model_.of_operand(x);
+        if (!with_errors_) continue;
+        answer_.error[k] = 2 * model_.of_operand(x);
+        if (plan_.config.top_k && q.is_allowed[k] != 0 && q.scores.error(k) == HUGE_VAL)
+            answer_.error[k] = 1;  // it may be among the highest
     }
 }
 
