@@ -14,40 +14,7 @@
 namespace attn::cli {
 namespace {
 
-constexpr std::size_t max_row_width = 72;
-constexpr std::size_t integer_digits = 18;  ///< every integer of this many digits fits in 64 bits
-
 using Axes = std::vector<std::size_t>;
-
-/// The shortest decimal that reads back as the same number of its type.
-std::string number_text(double value, NumberType dtype, const LanguageRow& language) {
-    if (std::isinf(value)) return (value < 0 ? "-" : "") + std::string(language.infinity);
-    std::string text = dtype == NumberType::float32 ? io::number_text(static_cast<float>(value))
-                                                    : io::number_text(value);
-    // In C, longer integers may fit no integer type, or only an unsigned one, so that -x wraps.
-    if (text.size() > integer_digits && text.find_first_of(".e") == std::string::npos) text += ".0";
-    return text;
-}
-
-/// Adds the numbers from `next` on as an array of this shape from an axis on: rows in rows, each on
-/// lines of its own.
-void add_rows(std::string& text, const Axes& shape, std::size_t axis, const double*& next,
-              NumberType dtype, const LanguageRow& language) {
-    text += language.open;
-    const std::size_t depth = axis + 1;
-    std::size_t column = depth;
-    for (std::size_t i = 0; i < shape[axis]; ++i) {
-        std::string number;
-        if (depth == shape.size()) number = number_text(*next++, dtype, language);
-        const bool breaks = number.empty() || column + number.size() > max_row_width;
-        if (i != 0) text += breaks ? ",\n" : ", ";
-        if (i != 0 && breaks) text.append(column = depth, ' ');
-        column += number.size() + 2;
-        text += number;
-        if (number.empty()) add_rows(text, shape, depth, next, dtype, language);
-    }
-    text += language.close;
-}
 
 class Values {
 public:
@@ -77,7 +44,7 @@ private:
     }
 
     std::string number(double value) const {
-        return number_text(value, NumberType::float64, language_);
+        return literal_of(value, NumberType::float64, language_);
     }
 
     /// In an attribute of ONNX: "1.0", where "1" would be an integer.
@@ -163,7 +130,7 @@ private:
     }
 
     void add_formulas() {
-        const bool in_torch = language_.name == "torch", in_c = language_.name == "c";
+        const bool in_c = language_.name == "c";
         const auto text = [&](const Expression& formula, const char* given = nullptr) {
             constexpr Variables of_values = bit_of(Variable::score) | bit_of(Variable::p);
             const bool lacks_axes = given != nullptr && !in_c && (formula.uses() & of_values) == 0;
@@ -198,25 +165,9 @@ private:
         }
         take_arrays(plan.config.prob_mod);
         std::string lets;
-        for (const auto& [name, array] : arrays) {
-            const double* next = array->data();
-            const bool is_real = !std::all_of(array->begin(), array->end(),
-                                              [](double x) { return std::trunc(x) == x; });
-            const std::string real =
-                concat(", dtype=", in_torch ? "torch." : "np.", row_of(plan.config.dtype).name);
-            std::string axes;
-            for (const std::size_t size : array->shape()) axes += concat('[', size, ']');
-            lets += concat(lets.empty() ? "" : "\n",
-                           !in_c     ? "of_"
-                           : is_real ? "static const real of_"
-                                     : "static const double of_",
-                           name,
-                           in_c       ? axes + " =\n"
-                           : in_torch ? " = torch.tensor("
-                                      : " = np.array(");
-            add_rows(lets, array->shape(), 0, next, NumberType::float64, language_);
-            lets += in_c ? ";" : is_real ? real + ')' : ")";
-        }
+        for (const auto& [name, array] : arrays)
+            lets +=
+                (lets.empty() ? "" : "\n") + array_text(name, *array, plan.config.dtype, language_);
         const std::string score = text(plan.config.score_mod, "score"),
                           prob = text(plan.config.prob_mod, "weight");
         const auto calls = [&](const char* function) {

@@ -117,6 +117,18 @@ inline constexpr std::array<LanguageRow, 4> language_rows{
 /// batch entries, and of_NAME an array of the formula.
 std::string formula_text(const Expression& expression, const Plan& plan, std::string_view language);
 
+/// The shortest decimal that reads back as the same number of its type.
+std::string literal_of(double value, NumberType dtype, const LanguageRow& language);
+
+/// Adds the numbers from `next` on as an array of this shape from an axis on: rows in rows, each on
+/// lines of its own.
+void add_rows(std::string& text, const std::vector<std::size_t>& shape, std::size_t axis,
+              const double*& next, NumberType dtype, const LanguageRow& language);
+
+/// An array that formulas take, as of_NAME.
+std::string array_text(const std::string& name, const Array<double>& array, NumberType dtype,
+                       const LanguageRow& language);
+
 /// A formula of `given`, score or weight, as lines of ONNX's text form, and the arrays of NumPy
 /// that they take: lines, and their names, each after a blank.
 struct OnnxFormula {

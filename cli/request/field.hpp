@@ -119,7 +119,7 @@ std::string take_token(Request& request, const nlohmann::json& value, const Limi
 /// Bytes, as "500MB" or "8GiB".
 std::string take_size(Request& request, const nlohmann::json& value, const Limits& limits);
 
-/// One scale, or a list of one for each head, beside a scale of 1.
+/// One scale, or a list of one for each head, which are factors on a scale of 1.
 std::string take_scales(Request& request, const nlohmann::json& value, const Limits& limits);
 void append_scales(std::string& json, const Request& request);
 inline constexpr Field scales_field{

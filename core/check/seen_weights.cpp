@@ -4,8 +4,8 @@
 namespace attn {
 namespace {
 
-/// Of the largest weight of a row: weights that are recovered have smaller errors than the first,
-/// and given ones below the second may be 0 because they underflow.
+/// Relative to the largest weight of a row: errors of recovered weights are smaller, and given
+/// weights below the second may be 0 because they underflow.
 constexpr double least_recovered = 1e-3, least_given = 1e-6;
 
 /// How b is the sum of x times the rows: from A A^T x = A b. Empty: not in one way.

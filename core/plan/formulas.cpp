@@ -141,7 +141,7 @@ void read_positions(Plan& plan, const Settings& s) {
         for (const double id : ids)
             if (!(std::floor(id) == id && std::abs(id) <= 0x1p31))
                 refuse(key,
-                       "a position that is no integer from -2147483648 to 2147483648; expected "
+                       "a position that is not an integer from -2147483648 to 2147483648; expected "
                        "such numbers, which --rope-scaling F divides");
         return by_token(key, ids, tokens, plan);
     };
