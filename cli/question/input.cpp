@@ -97,13 +97,11 @@ nlohmann::json nested_list(const Array<double>& x, std::size_t axis, bool is_fla
 
 /// The value of a setting.
 nlohmann::json value_of_array(const Option& option, const io::StoredArray& array) {
-    const bool is_array = option.field.kind == FieldKind::operand,
-               is_list = is_array || cli::is_list(option);
+    const bool is_array = option.field.kind == FieldKind::operand;
     const auto read = io::read_numbers(array, io::ArrayRules::anything(is_array ? 4 : 1)).values;
     const double* next = read.begin();
     nlohmann::json value = nested_list(read, 0, option.field.kind == FieldKind::boolean, next);
-    if (!is_list) return value.size() == 1 ? value.front() : value;
-    return value.is_array() ? value : nlohmann::json::array({value});
+    return value.size() == 1 && !value.front().is_array() ? value.front() : value;
 }
 
 /// Finds the operands and settings among the arrays of a file, under any of their names.

@@ -95,7 +95,7 @@ constexpr Option table[] = {
     {"key", input, bare_operands, operand_field, {}, "FILE", "the key (default: of the request)", source},
     {"value", input, bare_operands, operand_field, {}, "FILE", "the value (default: of the request)", source},
     {"qkv", input, sdpa, operand_field, {}, "FILE",
-     "query, key and value in one array, ([batch,] tokens, 3, heads, d), with --qkv-format bshd unless given", source},
+     "query, key and value in one array, ([batch,] tokens, 3, heads, d), with --qkv-format bshd unless given (default none)", source},
     {"qkv_format", input, bare_operands, setting_among<qkv_format_names, &S::qkv_format>, {}, "",
      "order of the axes of query, key, value and caches, and of context_vectors: batch, heads, sequence, "
      "d (default bhsd); bshd is FlashAttention's"},

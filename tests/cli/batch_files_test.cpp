@@ -38,9 +38,9 @@ std::vector<FileKey> file_keys() {
 /// A request that names `path` by the key, with all else that it needs.
 std::string naming(const FileKey& key, const std::string& path) {
     json request{{"id", key.key}, {"mode", key.mode}};
-    if (key.mode == "sdpa")
+    if (key.mode == "sdpa" && key.key != "qkv")
         request["query"] = request["key"] = request["value"] = {{1.0}};
-    else
+    else if (key.mode != "sdpa")
         request["inputs"] = {{1.0}};
     request[key.key] = path;
     if (key.key == "model_config") request["weights"] = "gpt2/model.safetensors";

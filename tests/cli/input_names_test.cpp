@@ -130,7 +130,7 @@ TEST_CASE("names: an array of no known name is an error, and that of a result a 
     };
     const std::string plain = of_request(members, {"--bare"}).out;
     for (const std::string name :
-         {"position_ids", "past_key_values", "g", "beta", "initial_state", "document_ids", "bias",
+         {"position_bias", "past_key_values", "g", "beta", "initial_state", "document_ids", "bias",
           "rope", "context", "weights", "text", "k_cache", "enable_gqa", "Mask", "QUERY"}) {
         INFO(name);
         const json more = written(name);
