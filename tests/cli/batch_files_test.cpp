@@ -42,6 +42,7 @@ std::string naming(const FileKey& key, const std::string& path) {
         request["query"] = request["key"] = request["value"] = {{1.0}};
     else if (key.mode != "sdpa")
         request["inputs"] = {{1.0}};
+    if (key.key == "value_input") request["context"] = {{1.0}};
     request[key.key] = path;
     if (key.key == "model_config") request["weights"] = "gpt2/model.safetensors";
     return request.dump() + "\n";
