@@ -183,7 +183,7 @@ private:
         for (std::size_t i = 0; i < row.operands; ++i)
             x.push_back(named(node.operand[i], row.result == OperationResult::logic ||
                                                    (row.operands == 3 && i == 0)));
-        const std::string value = applied(row, x);
+        std::string value = applied(row, x);
         if (is_truth(row) == as_truth) return value;
         return step(as_truth    ? "Cast <to = 9>"
                     : is_float_ ? "Cast <to = 1>"
@@ -216,7 +216,7 @@ private:
     }
 
     std::string input(std::uint32_t index, bool as_truth) {
-        const std::string name = concat(given_, "_input_", index);
+        std::string name = concat(given_, "_input_", index);
         formula_.inputs += " " + name;
         formula_.arrays +=
             concat(formula_.arrays.empty() ? "" : "\n", name, " = np.array(",
@@ -229,7 +229,7 @@ private:
     }
 
     std::string step(std::string_view operation, const std::vector<std::string>& operands) {
-        const std::string name = concat(given_, '_', ++steps_);
+        std::string name = concat(given_, '_', ++steps_);
         std::string list;
         for (const std::string& operand : operands) list += (list.empty() ? "" : ", ") + operand;
         formula_.lines +=

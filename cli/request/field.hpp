@@ -121,7 +121,7 @@ std::string take_size(Request& request, const nlohmann::json& value, const Limit
 
 /// One scale, or a list of one for each head, which are factors on a scale of 1.
 std::string take_scales(Request& request, const nlohmann::json& value, const Limits& limits);
-void append_scales(std::string& json, const Request& request);
+void append_scales(std::string& out, const Request& request);
 inline constexpr Field scales_field{
     .kind = FieldKind::number, .set = take_scales, .append = append_scales};
 
@@ -146,7 +146,7 @@ inline constexpr Field array_field{
 
 /// Valid keys of each batch entry, or of each query.
 std::string take_lengths(Request& request, const nlohmann::json& value, const Limits& limits);
-void append_lengths(std::string& json, const Request& request);
+void append_lengths(std::string& out, const Request& request);
 inline constexpr Field lengths_field{
     .kind = FieldKind::operand, .set = take_lengths, .append = append_lengths};
 

@@ -104,9 +104,9 @@ std::string take_scales(Request& request, const json& value, const Limits& limit
     return problem;
 }
 
-void append_scales(std::string& json, const Request& request) {
+void append_scales(std::string& out, const Request& request) {
     const Settings& s = request.settings;
-    s.head_scales.empty() ? append_field(json, s.scale) : append_field(json, s.head_scales);
+    s.head_scales.empty() ? append_field(out, s.scale) : append_field(out, s.head_scales);
 }
 
 std::string take_let(Request& request, const json& value, const Limits&) {

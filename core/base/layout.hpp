@@ -87,6 +87,7 @@ ShapedArray<T, Shape> joined(std::size_t axis, const ShapedArray<T, Shape>& firs
 template <class Item>
 std::vector<Item> in_order(const std::vector<Item>& items, const std::vector<std::size_t>& order) {
     std::vector<Item> ordered;
+    ordered.reserve(order.size());
     for (const std::size_t i : order) ordered.push_back(items[i]);
     return ordered;
 }

@@ -11,7 +11,7 @@ enum class With { either, no_causal, causal };
 /// In the order in which they are named. N is a number, B a band of q - k, S the ids of two
 /// segments, of which the first has N tokens.
 struct RuleRow {
-    std::string_view formula, flag = "";
+    std::string_view formula, flag = {};
     With with = With::either;
 };
 constexpr RuleRow rule_rows[] = {
@@ -144,7 +144,7 @@ private:
 
     /// Whether it fits what is seen, or excludes other keys than an earlier one.
     bool add_rule(const std::string& formula, std::string flag, bool causal,
-                  const ExpressionArrays& arrays = {}, std::string words = "") {
+                  const ExpressionArrays& arrays = {}, const std::string& words = "") {
         const bool joins = formula.find("||") != formula.npos;
         const std::string text = !causal          ? formula
                                  : formula == "1" ? "k <= q"

@@ -234,7 +234,7 @@ private:
     bool projects_out() const;
     /// The head and row whose output is the h-th of a context vector.
     void fill_joined(ArrayId array, const RowIndex& at);
-    RowIndex joined_from(const RowIndex& at, std::size_t h) const;
+    RowIndex joined_from(const RowIndex& moved, std::size_t h) const;
     /// Values of a head after the output projection, for some columns of its result.
     struct ProjectedColumns;
     const ProjectedColumns& projected_columns(const RowIndex& at);

@@ -40,6 +40,7 @@ std::vector<LayoutAxis> axes_of_array(const Plan& plan, ArrayId array, bool spli
         list.push_back({3, 1, sizes[3], name(3)});
     }
     std::vector<std::string_view> names;
+    names.reserve(list.size());
     for (const LayoutAxis& axis : list) names.push_back(axis.name);
     std::vector<LayoutAxis> ordered;
     for (const std::size_t axis : plan.shown.order_of(array, names))
