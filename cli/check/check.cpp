@@ -27,8 +27,7 @@ void check_question_settings(const Request& request, const CheckRequest& asked) 
         throw setting_error(request, "kernel",
                             "the numbers are computed in float64, by no kernel; expected auto");
     if (asked.search && !request.settings.head.empty())
-        throw setting_error(request, "head",
-                            "the search needs all heads; expected no such flag");
+        throw setting_error(request, "head", "the search needs all heads; expected no such flag");
 }
 
 /// Numbers in float64: the operands, what is projected, and the arrays that dropout draws.

@@ -35,7 +35,8 @@ void check_part(const Request& request) {
         throw setting_error(request, "prob_mod",
                             "needs the weights of all keys at once; expected none");
     if (request.settings.top_k)
-        throw setting_error(request, "top_k", "needs the scores of all keys at once; expected none");
+        throw setting_error(request, "top_k",
+                            "needs the scores of all keys at once; expected none");
     if (request.settings.mask_method != MaskMethod::neg_inf)
         throw setting_error(request, "mask_method",
                             "the weights are divided by a sum over all keys; expected neg-inf");
