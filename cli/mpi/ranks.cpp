@@ -64,6 +64,9 @@ void check_plan(const Plan& plan) {
     for (const NamedFormula& mask : plan.mask_formulas)
         throw SettingError(ErrorKind::usage, std::string(mask.key),
                            "is not computed by ranks; expected one process");
+    if (plan.config.qk_norm)
+        throw SettingError(ErrorKind::usage, "qk_norm",
+                           "is not computed by ranks; expected one process");
     if (plan.config.mask_method == MaskMethod::renormalize)
         throw SettingError(ErrorKind::usage, "mask_method",
                            "needs each whole row of weights in one process; expected neg-inf");
