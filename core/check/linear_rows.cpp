@@ -46,8 +46,10 @@ void Candidate::step(LinearHead& head, const RowsView& keys, const RowsView& val
     const double beta = gates.rate(t);
     const StateConvention& order = c_.state;
     const auto decay = [&] {
-        for (std::size_t i = 0; i < d_k; ++i)
-            for (std::size_t j = 0; j < d_v; ++j) state[i * d_v + j] *= gates.decay(t, i);
+        for (std::size_t i = 0; i < d_k; ++i) {
+            const double factor = gates.decay(t, i);
+            for (std::size_t j = 0; j < d_v; ++j) state[i * d_v + j] *= factor;
+        }
     };
     if (!order.decays_after && !order.corrects_undecayed) decay();
     for (std::size_t i = 0; i < d_k * d_v; ++i) lengths[i % d_v] += state[i] * state[i];

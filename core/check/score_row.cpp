@@ -104,9 +104,6 @@ void Candidate::score(QueryRow& q) {
     q.raw.value.resize(count);
     for (std::size_t k = 0; k < count; ++k)
         q.raw.value[k] = inner_product(query.value, keys.at(k), keys.columns);
-    const auto length = [](const RowsView& row) {
-        return std::max(norms_of(row.value, nullptr, row.columns).two, 1e-12);
-    };
     if (with_errors_) {
         q.raw.independent.resize(count);
         q.raw.common.resize(count);
@@ -118,8 +115,12 @@ void Candidate::score(QueryRow& q) {
             q.raw.common[k] = error.common;
         }
     }
+    const auto length = [](const RowsView& row) {
+        return std::max(norms_of(row.value, nullptr, row.columns).two, 1e-12);
+    };
+    const double of_query = c_.is_cosine ? length(query) : 1;
     for (std::size_t k = 0; k < count && c_.is_cosine; ++k) {
-        const double lengths = length(query) * length(keys.part(k));
+        const double lengths = of_query * length(keys.part(k));
         q.raw.value[k] /= lengths;
         if (!with_errors_) continue;
         q.raw.independent[k] = 2 * q.raw.independent[k] / lengths + 8 * model_.unit();

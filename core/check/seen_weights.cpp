@@ -8,28 +8,41 @@ namespace {
 /// weights below the second may be 0 because they underflow.
 constexpr double least_recovered = 1e-3, least_given = 1e-6;
 
-/// How b is the sum of x times the rows: from A A^T x = A b. Empty: not in one way.
-std::vector<double> unmixed(const RowsView& rows, const double* b) {
-    const std::size_t n = rows.rows;
-    std::vector<double> a(n * n), x(n);
-    for (std::size_t i = 0; i < n; ++i) {
-        x[i] = inner_product(rows.at(i), b, rows.columns);
-        for (std::size_t j = 0; j < n; ++j)
-            a[i * n + j] = inner_product(rows.at(i), rows.at(j), rows.columns);
+/// How b is the sum of x times the rows of A: from A A^T x = A b, factored once for all b.
+class Unmixing {
+public:
+    explicit Unmixing(const RowsView& rows) : rows_(rows), a_(rows.rows * rows.rows) {
+        const std::size_t n = rows.rows;
+        for (std::size_t i = 0; i < n; ++i)
+            for (std::size_t j = 0; j < n; ++j)
+                a_[i * n + j] = inner_product(rows.at(i), rows.at(j), rows.columns);
+        for (std::size_t i = 0; i < n; ++i)
+            for (std::size_t j = i + 1; j < n; ++j) {
+                const double factor = a_[j * n + i] /= a_[i * n + i];
+                for (std::size_t c = i + 1; c < n; ++c) a_[j * n + c] -= factor * a_[i * n + c];
+            }
     }
-    for (std::size_t i = 0; i < n; ++i)
-        for (std::size_t j = i + 1; j < n; ++j) {
-            const double factor = a[j * n + i] / a[i * n + i];
-            for (std::size_t c = i; c < n; ++c) a[j * n + c] -= factor * a[i * n + c];
-            x[j] -= factor * x[i];
+
+    /// Empty: not in one way.
+    std::vector<double> solve(const double* b) const {
+        const std::size_t n = rows_.rows;
+        std::vector<double> x(n);
+        for (std::size_t j = 0; j < n; ++j) {
+            x[j] = inner_product(rows_.at(j), b, rows_.columns);
+            for (std::size_t i = 0; i < j; ++i) x[j] -= a_[j * n + i] * x[i];
         }
-    for (std::size_t i = n; i-- > 0;) {
-        for (std::size_t c = i + 1; c < n; ++c) x[i] -= a[i * n + c] * x[c];
-        x[i] /= a[i * n + i];
-        if (!std::isfinite(x[i])) return {};
+        for (std::size_t i = n; i-- > 0;) {
+            for (std::size_t c = i + 1; c < n; ++c) x[i] -= a_[i * n + c] * x[c];
+            x[i] /= a_[i * n + i];
+            if (!std::isfinite(x[i])) return {};
+        }
+        return x;
     }
-    return x;
-}
+
+private:
+    RowsView rows_;
+    std::vector<double> a_;  ///< the triangular factors of A A^T
+};
 
 /// Of outputs that are not projected, where rows have no more keys than columns.
 std::vector<double> recovered_weights(const Problem& problem, const TheirArray& outputs,
@@ -47,11 +60,12 @@ std::vector<double> recovered_weights(const Problem& problem, const TheirArray& 
                 std::ranges::copy(
                     asked.row("present_value", b, h * plan.kv_heads / plan.heads, k).value,
                     values.at(k));
+            const Unmixing unmixing(values.view());
             for (std::size_t row = 0; row < plan.rows; ++row) {
                 const std::size_t joined = (b * plan.rows + row) * width + h * d,
                                   apart = ((b * plan.heads + h) * plan.rows + row) * d;
                 const std::vector<double> x =
-                    unmixed(values.view(), outputs.values.data() + (width == d ? apart : joined));
+                    unmixing.solve(outputs.values.data() + (width == d ? apart : joined));
                 if (x.empty()) return {};
                 weights.insert(weights.end(), x.begin(), x.end());
             }

@@ -103,8 +103,7 @@ struct Stages {
     AttentionCall<T> split(Operands& operands) const;
 
     /// What linear attention takes besides, of any shape that the plan admits; the plan's constants
-    /// where gates are absent. Decay becomes e^g, unless it is
-    /// plain.
+    /// where gates are absent. Decay becomes e^g, unless it is plain.
     Recurrence<T> recurrence(Operands& operands) const;
 
     /// Divides queries and keys by their lengths if the plan asks for it, rotates them by their
