@@ -78,7 +78,7 @@ void resolve_scores(Settings& s, const Plan& plan) {
     for (const auto& [key, is_given] :
          {std::pair("average_heads", s.average_heads), {"head", !s.head.empty()}})
         if (is_given && !plan.shown.with_heads)
-            refuse(key, "there is no heads axis; expected several heads");
+            refuse(key, "the result has no heads axis; expected more than one head");
     for (std::uint64_t head : s.head)
         if (head >= plan.heads)
             refuse("head", plan.heads == 1 ? "there is one head; expected 0, or --heads N for more"
