@@ -367,6 +367,10 @@ int main(void)
                 for (int j = 0; j < K; ++j)
                     if (!(@rules@)) weights[j] = 0;
 @end
+@for mask in @additive_masks@
+                for (int j = 0; j < K; ++j)
+                    if ($mask@element.$mask@ == -INFINITY) weights[j] = 0;
+@end
 @end
 @if drop
                 for (int j = 0; j < K; ++j) weights[j] *= dropout_kept@element.dropout_kept@ * (real)@kept_weight@;

@@ -34,6 +34,9 @@
 @# Whether scaled_dot_product_attention computes the same. Some backends take the root of the scale.
 @let operator
 @if torch !score_formulas !prob_mod scale_is_positive !linear !softcap !sinks !renormalize !drop !masked_rows: @let operator yes
+@# Whether flex_attention computes the same: its functions see one query, one key and their score.
+@let flex
+@if torch formulas !prob_mod !relative_bias !softcap !alibi !additive_masks !boolean_masks !head_scales !kv_lengths !many_offsets !sinks !renormalize !drop: @let flex yes
 
 @def normed to x norm
 @if torch
@@ -120,6 +123,33 @@ exp_scores = @np@.exp(@scores@ - row_max)
 check("$name", $name, expected, tolerance)
 @end
 
+@# Sets y to the heads' outputs, by functions whose names are those of the formulas.
+@def flex_outputs
+@let block_mask None
+@let score_function None
+@if has_rules
+@let block_mask block_mask
+
+def mask_mod(entry, head, p, j):
+    @if offset: p = p@offset@
+    return @allowed@
+
+block_mask = create_block_mask(mask_mod, @B@, @H@, @Q@, @K@, device="cpu")
+@end
+@if score_mod
+@let score_function score_mod
+
+def score_mod(score, entry, head, p, j):
+    @if offset: p = p@offset@
+    return @score_mod@
+
+@end
+flex_outputs = flex_attention(
+    queries.reshape(@B@, @H@, @Q@, @D_K@), keys.reshape(@B@, @H@, @K@, @D_K@),
+    values.reshape(@B@, @H@, @K@, @D_V@), score_mod=@score_function@, block_mask=@block_mask@, scale=@scale@)
+@let y flex_outputs.reshape(@batch_axis@@heads_axis@@Q@, @D_V@)
+@end
+
 @def mask_by_rules
 attn_mask = torch.where(@allowed@, attn_mask, -math.inf)
 @end
@@ -128,6 +158,7 @@ attn_mask = torch.where(@allowed@, attn_mask, -math.inf)
 @if torch
 import torch
 import torch.nn.functional as F
+@if flex: from torch.nn.attention.flex_attention import create_block_mask, flex_attention
 @end
 
 @operands
@@ -246,9 +277,14 @@ total = @total@
 weight = @result@
 @result@ = @prob_mod@
 @if has_rules: @result@ = @np@.where(allowed, @result@, 0)
+@for mask in @additive_masks@
+@result@ = @np@.where($mask == -math.inf, 0, @result@)
+@end
 @end
 @if drop: attention_weights = weights_before_dropout * dropout_kept * @kept_weight@
-@heads@ = attention_weights @ values
+@let y attention_weights @ values
+@if flex: @flex_outputs
+@heads@ = @y@
 @end
 @if linear
 @if past_state: state = past_state

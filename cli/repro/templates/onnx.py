@@ -434,12 +434,19 @@ attention (""" + operands + """)
 @end
 @if prob_mod
     @lines.weight@
-@if has_rules
 @number zero 0
-    @modified@ = Where (allowed, @result.weight@, zero)
-@else
-    @modified@ = Identity (@result.weight@)
+@let kept @result.weight@
+@if has_rules
+    weights_by_rules = Where (allowed, @kept@, zero)
+@let kept weights_by_rules
 @end
+@for mask in @additive_masks@
+@number minus_infinity -inf
+    blocked_by_$mask = Equal ($mask, minus_infinity)
+    weights_by_$mask = Where (blocked_by_$mask, zero, @kept@)
+@let kept weights_by_$mask
+@end
+    @modified@ = Identity (@kept@)
 @end
 @if drop
 @number kept_weight @kept_weight@
