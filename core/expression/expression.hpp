@@ -2,6 +2,7 @@
 // small tree, which others walk: rows.hpp computes it, range.hpp bounds it, text.hpp prints it.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <map>
@@ -73,6 +74,12 @@ struct ExpressionNode {
 struct NumberRange {
     double low, high;
     bool nan = false;
+
+    void include(const NumberRange& other) {
+        low = std::min(low, other.low);
+        high = std::max(high, other.high);
+        nan = nan || other.nan;
+    }
 };
 
 /// An array that formulas may index, by name.
@@ -87,6 +94,8 @@ struct Expression {
     std::vector<std::shared_ptr<const Array<double>>> arrays;
     std::vector<std::string> array_names;
     std::vector<NumberRange> array_bounds;
+    static constexpr std::size_t part = 32;
+    std::vector<std::vector<NumberRange>> part_bounds;  ///< of every `part` elements of an array
 
     explicit operator bool() const { return !nodes.empty(); }
     Variables uses() const { return nodes.empty() ? 0 : nodes.back().uses; }

@@ -297,10 +297,18 @@ private:
         if (known == tree_.array_names.end()) {
             tree_.array_names.push_back(name);
             tree_.arrays.push_back(numbers);
-            NumberRange bounds{numbers->data()[0], numbers->data()[0]};
-            for (const double x : *numbers)
-                bounds = {std::min(bounds.low, x), std::max(bounds.high, x),
-                          bounds.nan || std::isnan(x)};
+            const double first = numbers->data()[0];
+            NumberRange bounds{first, first};
+            std::vector<NumberRange> parts;
+            parts.reserve(numbers->size() / tree_.part + 1);
+            for (std::size_t i = 0; i < numbers->size(); ++i) {
+                const double x = numbers->data()[i];
+                const NumberRange one{x, x, std::isnan(x)};
+                if (i % tree_.part == 0) parts.push_back(one);
+                parts.back().include(one);
+                bounds.include(one);
+            }
+            tree_.part_bounds.push_back(std::move(parts));
             tree_.array_bounds.push_back(bounds);
         }
         node.is_real = !std::all_of(numbers->begin(), numbers->end(), [](double x) {

@@ -94,10 +94,12 @@ private:
                 at += (box[axis].first + rest % length) * step;
                 rest /= length;
             }
-            for (const double value : std::span(array.data() + at, run)) {
-                range.low = std::min(range.low, value);
-                range.high = std::max(range.high, value);
-                range.nan = range.nan || std::isnan(value);
+            for (const std::size_t end = at + run; at < end;) {
+                const bool is_part = at % expression_.part == 0 && end - at >= expression_.part;
+                const double x = array.data()[at];
+                range.include(is_part ? expression_.part_bounds[node.array][at / expression_.part]
+                                      : NumberRange{x, x, std::isnan(x)});
+                at += is_part ? expression_.part : 1;
             }
         }
         return range.nan ? anything : range;
@@ -110,8 +112,9 @@ private:
                                  const NumberRange& otherwise) {
         if (is_true(condition)) return then;
         if (is_false(condition)) return otherwise;
-        return {std::min(then.low, otherwise.low), std::max(then.high, otherwise.high),
-                then.nan || otherwise.nan};
+        NumberRange either = then;
+        either.include(otherwise);
+        return either;
     }
 
     static NumberRange of_truth(Operation operation, NumberRange x, NumberRange y) {
