@@ -20,7 +20,11 @@ bool write_rotation(const Rotation& rotation, std::size_t width, json& settings)
     settings["rope"] = std::string(name_of(rope_names, rope.pairs));
     settings["rope_base"] = rope.base;
     if (rope.dims != width) settings["rope_dims"] = rope.dims;
-    if (!rope.scaling.empty()) settings["rope_scaling"] = rope.scaling;
+    if (rope.scaling == nullptr) return true;
+    json scaling = json::parse(rope.scaling->text);
+    scaling.erase("rope_theta");
+    if (!rope.scaling->is("proportional")) scaling.erase("partial_rotary_factor");
+    settings["rope_scaling"] = std::move(scaling);
     return true;
 }
 
@@ -220,7 +224,7 @@ AttentionLayer attention_layer(const OpenModel& model, std::size_t layer) {
     if (part.rotation) {
         const TransformerBlock of_long = model.attention_block(layer, many_tokens);
         const auto& other = std::get<AttentionPart>(of_long.mixer).rotation;
-        if (!other || other->frequencies != part.rotation->frequencies)
+        if (!other || (other->frequencies != part.rotation->frequencies && !other->is_of_rope()))
             refuse("rotary angles that depend on the number of tokens");
         if (!write_rotation(*part.rotation, part.d_k, made.settings))
             refuse("rotary angles other than those of --rope-base and --rope-scaling");

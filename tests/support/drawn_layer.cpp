@@ -53,6 +53,18 @@ struct Extent {
     std::size_t batch, heads, kv_heads, q_len, kv_len, past, d_k, d_v;
 };
 
+std::shared_ptr<const RopeScaling> draw_rope_scaling(Draw& draw) {
+    RopeScaling scaling;
+    const std::string_view name = draw.among({"linear", "llama3", "yarn", "dynamic"});
+    scaling.type = find_row(rope_types, &RopeType::name, name);
+    scaling.numbers = {{"factor", {4}},
+                       {"low_freq_factor", {1}},
+                       {"high_freq_factor", {4}},
+                       {"original_max_position_embeddings", {64}},
+                       {"max_position_embeddings", {3}}};
+    return std::make_shared<const RopeScaling>(std::move(scaling));
+}
+
 void draw_scores(Draw& draw, Settings& s, const Extent& size) {
     if (draw.one_in(3)) s.scale = draw.among({1.0, 0.125, 0.7, -0.5, 2.0});
     if (draw.one_in(4)) s.softcap = draw.among({0.5, 5.0, 30.0});
@@ -61,8 +73,7 @@ void draw_scores(Draw& draw, Settings& s, const Extent& size) {
         s.rope = draw.among({Rope::half, Rope::interleaved});
         s.rope_dims = 2 * draw.size(1, size.d_k / 2);
         if (draw.one_in(2)) s.rope_base = draw.among({100.0, 500000.0});
-        if (draw.one_in(4)) s.rope_scaling = {4};
-        if (draw.one_in(4)) s.rope_scaling = {8, 1, 4, 64};
+        if (draw.one_in(2)) s.rope_scaling = draw_rope_scaling(draw);
     }
     if (draw.one_in(4))
         for (std::size_t h = 0, n = draw.one_in(2) ? 1 : size.heads; h < n; ++h)
