@@ -270,7 +270,8 @@ constexpr Option table[] = {
      "a config's rope_parameters, as {\"rope_type\":\"yarn\",...}; or angles divided by F, or Llama 3.1's, "
      "which spares those that turn more than HIGH times in LENGTH positions (default none)", saved | whole_model},
     {"position_ids", scores, softmax, array_field<&S::position_ids>, {}, "LIST|FILE",
-     "positions that --rope turns new tokens by, (tokens) or (batch, tokens) (default: after the cached keys)", saved},
+     "positions that --rope turns new tokens by, ([batch,] tokens), or with mrope_section ([axes,] [batch,] tokens) "
+     "(default: after the cached keys)", saved},
     {"key_position_ids", scores, softmax, array_field<&S::key_position_ids>, {}, "LIST|FILE",
      "positions of the new keys, or of all with the cached ones for masks (default as --position-ids)", saved},
     {"sink", scores, softmax, setting<&S::sink>, {0, 0, "numbers", std::size_t{1} << 31}, "S,...",

@@ -133,8 +133,7 @@ RopeAngles RopeSettings::angles(std::size_t by) const {
 }
 
 std::string RopeSettings::problem() const {
-    if (scaling == nullptr) return {};
-    const RopeScaling& s = *scaling;
+    const RopeScaling none, &s = scaling == nullptr ? none : *scaling;
     const std::size_t count = (dims + 1) / 2;
     for (const auto& [key, list] : s.numbers) {
         const bool may_be_0 = has(s.type->optional, key) || key.starts_with("mrope_");

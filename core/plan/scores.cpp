@@ -55,8 +55,8 @@ void resolve_rotation(Settings& s, const Plan& plan) {
     if (*s.rope_dims % 2 != 0 || *s.rope_dims > plan.d_k)
         refuse("rope_dims", *s.rope_dims, " of ", plan.d_k,
                " dimensions a head; expected an even number of at most as many");
-    if (const std::string problem = rope_settings(s, plan).problem(); !problem.empty())
-        refuse("rope_scaling", problem);
+    const std::string problem = s.rope_scaling == nullptr ? "" : rope_settings(s, plan).problem();
+    if (!problem.empty()) refuse("rope_scaling", problem);
 }
 
 }  // namespace

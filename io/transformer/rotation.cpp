@@ -57,8 +57,7 @@ std::string read_rope_scaling(const json& given, bool is_model, RopeScaling& to)
     }
     const json type = settings.value("rope_type", settings.value("type", json("default")));
     std::string name = type.is_string() ? type.get<std::string>() : type.dump();
-    if (name == "mrope") name = "default";  // older names
-    if (name == "su") name = "longrope";
+    name = name == "mrope" ? "default" : name == "su" ? "longrope" : name;  // older names
     to.type = find_row(rope_types, &RopeType::name, std::string_view(name));
     if (to.type == nullptr) {
         std::vector<std::string> names;
@@ -142,14 +141,12 @@ Rotation rotation_of(const ModelConfig& config, const json& settings, std::size_
         base = std::pow(base, static_cast<double>(dims + 1) / static_cast<double>(dims));
         ++dims;
     }
-    const RopeSettings plain{pairs, base, dims};
-    RopeSettings scaled = plain;
-    scaled.scaling = std::make_shared<const RopeScaling>(std::move(scaling));
-    check(scaled.problem());
-    RopeAngles angles = scaled.angles();
-    const bool is_plain = angles.factor == 1 && angles.frequencies == plain.frequencies() &&
-                          scaled.scaling->axes() == 1;
-    return {is_plain ? plain : scaled, std::move(angles.frequencies), angles.factor};
+    RopeSettings made{pairs, base, dims};
+    if (!is_default || scaling.axes() != 1)
+        made.scaling = std::make_shared<const RopeScaling>(std::move(scaling));
+    check(made.problem());
+    RopeAngles angles = made.angles();
+    return {made, std::move(angles.frequencies), angles.factor};
 }
 
 }  // namespace attn::io
