@@ -143,6 +143,8 @@ std::string RopeSettings::problem() const {
             if (number < 0 || (number == 0 && !may_be_0))
                 return key + " is not above 0; expected numbers above 0";
     }
+    if (s.number("partial_rotary_factor", 1) > 1)
+        return "partial_rotary_factor is above 1; expected at most 1";
     for (const std::string_view key : s.type->required) {
         if (key.empty()) break;
         const auto found = s.numbers.find(key);
@@ -153,12 +155,14 @@ std::string RopeSettings::problem() const {
             return concat("no number ", key, "; expected one for rope_type ", s.type->name);
     }
     const std::vector<double> sections = s.sections(count);
+    if (sections.empty() && s.number("mrope_interleaved", 0) != 0)
+        return "no list mrope_section, which mrope_interleaved requires; expected both";
     const auto is_whole = [](double size) { return size == std::floor(size); };
     if (!sections.empty() &&
         !(std::ranges::all_of(sections, is_whole) &&
           std::accumulate(sections.begin(), sections.end(), 0.0) == static_cast<double>(count)))
         return concat("mrope_section, pairs by axis, does not divide ", count,
-                      " pairs; expected whole numbers with this sum");
+                      " pairs; expected integers that add up to it");
     const RopeAngles all = angles();
     bool is_finite = std::isfinite(all.factor);
     for (const double frequency : all.frequencies) is_finite &= std::isfinite(frequency);

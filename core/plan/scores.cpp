@@ -52,7 +52,7 @@ void resolve_rotation(Settings& s, const Plan& plan) {
         refuse("rope", "a head has ", plan.d_k,
                " dimensions; expected an even number, or --rope-dims N");
     follow(s, s.rope_dims, plan.d_k);
-    if (*s.rope_dims % 2 != 0 || *s.rope_dims > plan.d_k)
+    if (*s.rope_dims == 0 || *s.rope_dims % 2 != 0 || *s.rope_dims > plan.d_k)
         refuse("rope_dims", *s.rope_dims, " of ", plan.d_k,
                " dimensions a head; expected an even number of at most as many");
     const std::string problem = s.rope_scaling == nullptr ? "" : rope_settings(s, plan).problem();

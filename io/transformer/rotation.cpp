@@ -71,6 +71,7 @@ std::string read_rope_scaling(const json& given, bool is_model, RopeScaling& to)
     json kept{{"rope_type", name}};
     for (const auto& [key, value] : settings.items()) {
         if (key == "rope_type" || key == "type") continue;
+        if (is_model && key.starts_with("mrope_")) continue;  // the axes of a text are equal
         if (!to.reads(key)) {
             if (is_model) continue;
             return concat(shortened(key), " has no effect with rope_type ", name,
@@ -142,8 +143,7 @@ Rotation rotation_of(const ModelConfig& config, const json& settings, std::size_
         ++dims;
     }
     RopeSettings made{pairs, base, dims};
-    if (!is_default || scaling.axes() != 1)
-        made.scaling = std::make_shared<const RopeScaling>(std::move(scaling));
+    if (!is_default) made.scaling = std::make_shared<const RopeScaling>(std::move(scaling));
     check(made.problem());
     RopeAngles angles = made.angles();
     return {made, std::move(angles.frequencies), angles.factor};
