@@ -9,36 +9,21 @@
 #include "io/file/source.hpp"
 
 namespace attn::io {
-namespace {
 
 using nlohmann::json;
-
-/// The key that gives the settings.
-const char* key_of_rope(const ModelConfig& config) {
-    return config.gives("rope_scaling") ? "rope_scaling" : "rope_parameters";
-}
-
-double number(const ModelConfig& config, const json& rope, const char* key) {
-    if (!rope[key].is_number())
-        throw Error(ErrorKind::input, config.location(), key_of_rope(config), " has no number ",
-                    key, "; expected one");
-    return rope[key].get<double>();
-}
-
-}  // namespace
 
 std::size_t length_of_angles(const ModelConfig& config, std::size_t tokens) {
     const json all = config.rope();
     std::size_t length = 0;
     const auto add = [&](const json& settings) {
-        constexpr const char* key = "original_max_position_embeddings";
-        const json type = settings.value("rope_type", json());
+        const json type = settings.value("rope_type", json()),
+                   original = settings.value("original_max_position_embeddings", json());
         if (type == "dynamic")
             length = std::max({length, tokens, config.whole("max_position_embeddings")});
         const bool is_long = type == "longrope" || type == "su" || type == "yarn";
         if (is_long && static_cast<double>(tokens) >
-                           (settings.contains(key) ? number(config, settings, key)
-                                                   : config.number("max_position_embeddings")))
+                           (original.is_number() ? original.get<double>()
+                                                 : config.number("max_position_embeddings")))
             length = std::max(length, std::size_t{1});
     };
     add(all);
@@ -82,7 +67,7 @@ std::string read_rope_scaling(const json& given, bool is_model, RopeScaling& to)
             if (number.is_number() || number.is_boolean())
                 numbers.push_back(number.is_number() ? number.get<double>()
                                                      : double(number.get<bool>()));
-            else if (!number.is_null())
+            else if (!number.is_null() || key == "rope_theta" || key == "partial_rotary_factor")
                 return concat("no number ", key, "; expected one for rope_type ", name);
         kept[key] = value;
     }
@@ -108,17 +93,16 @@ Rotation rotation_of(const ModelConfig& config, const json& settings, std::size_
         completed["truncate"] = config.rope().value("truncate", json(true));
     const auto check = [&](const std::string& problem) {
         if (!problem.empty())
-            throw Error(ErrorKind::input, config.location(), key_of_rope(config), ": ", problem);
+            throw Error(
+                ErrorKind::input, config.location(),
+                config.gives("rope_scaling") ? "rope_scaling: " : "rope_parameters: ", problem);
     };
     RopeScaling scaling;
     check(read_rope_scaling(completed, true, scaling));
     scaling.tokens = static_cast<double>(tokens);
     const std::string type(scaling.type->name);
-    double base = settings.contains("rope_theta") ? number(config, settings, "rope_theta")
-                                                  : default_rope_base;
-    double part = settings.contains("partial_rotary_factor")
-                      ? number(config, settings, "partial_rotary_factor")
-                      : 1;
+    double base = scaling.number("rope_theta", default_rope_base),
+           part = scaling.number("partial_rotary_factor", 1);
     if (!(base > 0) || !(part > 0) || part > 1)
         throw Error(ErrorKind::input, config.location(), "rope_theta ", json(base).dump(),
                     " and partial_rotary_factor ", json(part).dump(),

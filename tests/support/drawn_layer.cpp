@@ -54,14 +54,15 @@ struct Extent {
 };
 
 std::shared_ptr<const RopeScaling> draw_rope_scaling(Draw& draw) {
-    RopeScaling scaling;
-    const std::string_view name = draw.among({"linear", "llama3", "yarn", "dynamic"});
-    scaling.type = find_row(rope_types, &RopeType::name, name);
-    scaling.numbers = {{"factor", {4}},
-                       {"low_freq_factor", {1}},
-                       {"high_freq_factor", {4}},
-                       {"original_max_position_embeddings", {64}},
-                       {"max_position_embeddings", {3}}};
+    RopeScaling scaling{find_row(rope_types, &RopeType::name,
+                                 draw.among<std::string_view>({"llama3", "dynamic", "yarn"})),
+                        {},
+                        {},
+                        0};
+    for (const char* key : {"factor", "low_freq_factor", "original_max_position_embeddings"})
+        scaling.numbers[key] = {4};
+    scaling.numbers["high_freq_factor"] = {8};
+    scaling.numbers["max_position_embeddings"] = {3};
     return std::make_shared<const RopeScaling>(std::move(scaling));
 }
 
