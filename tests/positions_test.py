@@ -3,7 +3,8 @@
     python3 tests/positions_test.py ATTN [QUESTIONS [SEED]]
 
 1. Generated questions: ids that restart, are shifted, negative, large or in no order, caches, grouped heads, both kinds of
-   pairs, every rope_type, axes of positions, masks by index or by position, every kernel; attn check judges the results right, and those of the indices wrong.
+   pairs, every rope_type, axes of positions, masks by index or by position, every kernel; attn check judges the results
+   right, and those of the indices wrong.
 2. Documents packed with --segment-ids and restarting --position-ids are separate calls.
 """
 
@@ -56,8 +57,8 @@ def angles_of(scaling, base, dims, length):
             low, high = np.floor(low), np.ceil(high)
         low, high = max(low, 0), min(high, dims - 1)
         kept = 1 - np.clip((pair - low) / (high - low if low != high else 0.001), 0, 1)
-        mscale = [0.1 * scaling.get(key, other) * np.log(factor) + 1 for key, other in (("mscale", 1), ("mscale_all_dim", 0))]
-        scale = scaling.get("attention_factor", mscale[0] / mscale[1])
+        scale, of_all = (1 + 0.1 * scaling.get(*key) * np.log(factor) for key in (("mscale", 1), ("mscale_all_dim", 0)))
+        scale = scaling.get("attention_factor", scale / of_all)
     if kind == "longrope":
         plain = plain / scaling["long_factor" if length > old else "short_factor"]
         factor, scale = 1, np.sqrt(1 + np.log(factor) / np.log(old))
