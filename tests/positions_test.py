@@ -1,9 +1,10 @@
-"""Rotary positions other than the index, and masks that compare them, against NumPy in float64.
+"""Rotary positions other than the index, scaled angles, and masks that compare positions, against NumPy in float64.
 
     python3 tests/positions_test.py ATTN [QUESTIONS [SEED]]
 
 1. Generated questions: ids that restart, are shifted, negative, large or in no order, caches, grouped heads, both kinds of
-   pairs, masks by index or by position, every kernel; attn check judges the results right, and those of the indices wrong.
+   pairs, every rope_type, axes of positions, masks by index or by position, every kernel; attn check judges the results
+   right, and those of the indices wrong.
 2. Documents packed with --segment-ids and restarting --position-ids are separate calls.
 """
 
@@ -17,14 +18,69 @@ import wrong  # exit code 77 without NumPy
 import numpy as np
 
 
-def rotated(x, positions, pairs, dims, base):
-    """x is (batch, heads, tokens, d), positions (batch, tokens)."""
-    angles = positions[:, None, :, None] * base ** (-2.0 * np.arange(dims // 2) / dims)
+def draw_scaling(dice, draws, dims):
+    old, factor = dice.choice((4, 16, 64)), {"factor": dice.choice((1.5, 4.0, 32.0))}
+    long = {name: (1 + 8 * draws.random(dims // 2)).tolist() for name in ("short_factor", "long_factor")}
+    kind, more = dice.choice((
+        ("linear", factor), ("dynamic", factor | {"max_position_embeddings": old}), ("longrope", factor | long),
+        ("yarn", factor | {"beta_fast": dice.choice((4, 32)), "truncate": dice.random() < 0.5}),
+        ("yarn", factor | dice.choice(({"mscale": 0.707, "mscale_all_dim": 1.0}, {"attention_factor": 1.25}))),
+        ("llama3", factor | {"low_freq_factor": 1, "high_freq_factor": 4}), ("default", {}),
+        ("proportional", factor | {"partial_rotary_factor": dice.choice((0.25, 0.5))}),
+        ("axial", {"mrope_section": [dims // 2 - 1, 1]})))
+    if kind in ("yarn", "longrope", "llama3"):
+        more = more | {"original_max_position_embeddings": old}
+    if dims >= 6 and kind != "axial" and dice.random() < 0.3:
+        more = more | {"mrope_section": [dims // 2 - 2, 1, 1], "mrope_interleaved": dice.random() < 0.5}
+    return {"rope_type": kind, **more}
+
+
+def angles_of(scaling, base, dims, length):
+    """Frequencies, the factor on cosine and sine, and the axis of each pair, as in transformers."""
+    kind, factor = scaling.get("rope_type", "default"), scaling.get("factor", 1.0)
+    pair, old = np.arange(dims // 2), scaling.get("original_max_position_embeddings", 1)
+    if kind == "dynamic":
+        most = scaling["max_position_embeddings"]
+        base *= (factor * max(length, most) / most - (factor - 1)) ** (dims / (dims - 2))
+    plain, scale, kept = base ** (-2.0 * pair / dims), 1.0, 1.0  # kept: the part that is not divided
+    if kind in ("linear", "proportional"):
+        kept = 0
+    if kind == "proportional":
+        plain = np.where(pair < int(scaling["partial_rotary_factor"] * dims / 2), plain, 0)
+    if kind == "llama3":
+        low, high = scaling["low_freq_factor"], scaling["high_freq_factor"]
+        kept = np.clip((old * plain / (2 * np.pi) - low) / (high - low), 0, 1)
+    if kind == "yarn":
+        low, high = (dims * np.log(old / (turns * 2 * np.pi)) / (2 * np.log(base))
+                     for turns in (scaling.get("beta_fast", 32), 1))
+        if scaling.get("truncate", True):
+            low, high = np.floor(low), np.ceil(high)
+        low, high = max(low, 0), min(high, dims - 1)
+        kept = 1 - np.clip((pair - low) / (high - low if low != high else 0.001), 0, 1)
+        scale, of_all = (1 + 0.1 * scaling.get(*key) * np.log(factor) for key in (("mscale", 1), ("mscale_all_dim", 0)))
+        scale = scaling.get("attention_factor", scale / of_all)
+    if kind == "longrope":
+        plain = plain / scaling["long_factor" if length > old else "short_factor"]
+        factor, scale = 1, np.sqrt(1 + np.log(factor) / np.log(old))
+    sections = scaling.get("mrope_section", [dims // 2])
+    axis = np.repeat(np.arange(len(sections)), sections)
+    if kind == "axial":
+        plain = np.concatenate([base ** (-np.arange(n) / n) for n in sections])
+    if scaling.get("mrope_interleaved"):
+        axis = np.where(pair // len(sections) < np.array(sections)[pair % len(sections)], pair % len(sections), 0)
+    return plain * kept + plain * (1 - kept) / factor, scale, axis
+
+
+def rotated(x, positions, pairs, angles):
+    """x is (batch, heads, tokens, d), positions (axes, batch, tokens)."""
+    frequencies, scale, axis = angles
+    dims = 2 * len(frequencies)
+    turn = np.moveaxis(positions[axis], 0, -1)[:, None] * frequencies
     halves = (slice(0, dims // 2), slice(dims // 2, dims))
     first, second = halves if pairs == "half" else (slice(0, dims, 2), slice(1, dims, 2))
     y = x.copy()
-    y[..., first] = x[..., first] * np.cos(angles) - x[..., second] * np.sin(angles)
-    y[..., second] = x[..., first] * np.sin(angles) + x[..., second] * np.cos(angles)
+    y[..., first] = (x[..., first] * np.cos(turn) - x[..., second] * np.sin(turn)) * scale
+    y[..., second] = (x[..., first] * np.sin(turn) + x[..., second] * np.cos(turn)) * scale
     return y
 
 
@@ -75,13 +131,19 @@ def check_question(attn, folder, kernels, dice, seed):
     of = lambda n: np.stack([IDS[kind](draws, n) for _ in range(batch if of_each else 1)]).astype(float)  # noqa: E731
     query_ids, key_ids = of(queries), of(past + fresh)
     by_position = by_position or mask == "mask_mod"
+    scaling = draw_scaling(dice, draws, dims) if dims > 2 and dice.random() < 0.7 else {}
+    axes = 1 if by_position else len(scaling.get("mrope_section", [1]))
+    by_axis = lambda ids: np.stack([ids // (1, 2, 3)[axis] for axis in range(axes)])  # noqa: E731
+    listed = lambda ids: (ids if of_each else ids[:, 0])[slice(None) if axes > 1 else 0].tolist()  # noqa: E731
+    if by_position and "mrope_section" in scaling:
+        scaling = {}
     request = {"mode": "sdpa", "dtype": dtype, "rope": pairs, "rope_dims": dims, "rope_base": base,
                **{name: array.tolist() for name, array in operands.items()}, **SETTINGS[mask]}
-    request["position_ids"] = (query_ids if of_each else query_ids[0]).tolist()
+    request |= {"position_ids": listed(by_axis(query_ids)), **({"rope_scaling": scaling} if scaling else {})}
     if not (by_position and past) and fresh == queries and dice.random() < 0.5:
         key_ids[:, past:] = query_ids
     else:
-        request["key_position_ids"] = key_ids[:, 0 if by_position else past:][slice(None) if of_each else 0].tolist()
+        request["key_position_ids"] = listed(by_axis(key_ids[:, 0 if by_position else past:]))
     if by_position and mask not in ("", "mask_mod"):
         request["mask_by"] = "position"
     elif mask == "causal":
@@ -91,8 +153,11 @@ def check_question(attn, folder, kernels, dice, seed):
     exact = {name: array.astype(float) for name, array in operands.items()}
     join = lambda name, x: np.concatenate([exact["past_" + name], x], 2) if past else x  # noqa: E731
 
+    keys = key_ids[:, 0 if by_position and "key_position_ids" in request else past:]
+    angles = angles_of(scaling, base, dims, 1 + max(by_axis(query_ids).max(), by_axis(keys).max()))
+
     def answer(*ids):
-        query, key = (rotated(exact[name], x, pairs, dims, base) for name, x in zip(("query", "key"), ids))
+        query, key = (rotated(exact[name], by_axis(x), pairs, angles) for name, x in zip(("query", "key"), ids))
         return attention(query, join("key", key), join("value", exact["value"]), allowed)
 
     want = answer(query_ids, key_ids[:, past:])
@@ -101,6 +166,7 @@ def check_question(attn, folder, kernels, dice, seed):
     for kernel in kernels:
         np.testing.assert_allclose(context(attn, question, dict(request, kernel=kernel)), want, rtol=0, atol=tolerance,
                                    err_msg=f"{request} {kernel}")
+    by_axis = lambda ids: np.stack([ids] * axes)  # noqa: E731
     by_index = answer(past + np.arange(queries)[None], past + np.arange(fresh)[None])
     for array, is_right in ((want, True), (by_index, False)):
         if not is_right and (kind == "large" or np.abs(array - want).max() < 1e-3):

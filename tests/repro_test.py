@@ -55,7 +55,8 @@ def softmax_question():
     drawn = []
     if q.weights and chance(0.5):
         drawn = q.draw(rng)
-    if q.rope and q.rope_scaling == 1 and chance(): drawn += ["--rope-scaling", "8,1,4,64"]
+    if q.rope and q.rope_scaling == 1 and chance(): drawn += ["--rope-scaling", rng.choice(
+        ["8,1,4,64", '{"rope_type":"yarn","factor":4,"original_max_position_embeddings":8}'])]
     if chance(): drawn += rng.choice(MASKS if chance(0.5) else FORMULAS)
     q.write(folder)
     return q.mode, q.flags("weights.npz") + drawn

@@ -262,8 +262,10 @@ private:
             refuse("a number; expected a string");
         const bool is_nested =
             takes_constants && value.is_array() && !value.empty() && value.front().is_array();
-        const bool is_object = option->field.kind == FieldKind::shapes ||
-                               (option->field.kind == FieldKind::arrays && value.is_object());
+        const FieldKind kind = option->field.kind;
+        const bool is_object =
+            kind == FieldKind::shapes ||
+            (value.is_object() && (kind == FieldKind::arrays || kind == FieldKind::numbers));
         std::optional<std::string> text =
             is_object || is_nested ? std::optional(value.dump()) : spelled_value(value);
         if (text && option->argument == std::string_view("A:B"))

@@ -22,22 +22,30 @@ void write_rotation(HeadView& h) {
     const Settings& s = h.e.settings();
     const NumberFormat& f = h.e.format;
     const std::size_t past = h.plan.past_len;
-    const double position = h.plan.query_positions.at(h.e.batch, past + h.e.query());
+    const RopeAngles angles = h.plan.rope.angles();
+    const auto position = [&](std::size_t axis) {
+        return h.plan.query_positions.at(h.e.batch, past + h.e.query(), axis);
+    };
+    std::string at = io::number_text(position(0));
+    for (std::size_t axis = 1; axis < h.plan.position_axes(); ++axis)
+        at += ", " + io::number_text(position(axis));
     const bool is_half = *s.rope == Rope::half;
     const Row before = h.row("unrotated_queries"), after = h.row("queries");
     const std::size_t partner = is_half ? *s.rope_dims / 2 : 1, key = h.key_in_full();
-    const double angle = position * h.plan.rope.frequencies().front();
+    const double angle = position(angles.axis.front()) * angles.frequencies.front();
     const bool shows_key = key >= past && h.has("unrotated_keys") && h.has("present_key");
     Words words{{"rope_half", is_half},
-                {"slowed", !s.rope_scaling.empty()},
+                {"slowed", s.rope_scaling != nullptr},
                 {"turns_some", *s.rope_dims < h.plan.d_k},
-                {"at_start", position == 0},
+                {"at_start", at.find_first_not_of("0, ") == std::string::npos},
+                {"times", angles.factor != 1},
+                {"FACTOR", f.factor(angles.factor)},
                 {"by_ids", s.position_ids != nullptr},
                 {"shows_key", shows_key},
                 {"DIMS", *s.rope_dims},
                 {"HALF", *s.rope_dims / 2},
                 {"BASE", io::number_text(*s.rope_base)},
-                {"AT", io::number_text(position)},
+                {"AT", at},
                 {"BEFORE", f.row(before)},
                 {"X", f.factor(before[0])},
                 {"Y", f.factor(before[partner])},

@@ -52,9 +52,9 @@ public:
         AttentionCall<T> call =
             plan_.projects ? project_tokens(queries, keys) : read_heads(queries, keys);
         if (plan_.rope.dims != 0) {
-            const std::vector<double> frequencies = plan_.rope.frequencies();
-            rotate(call.query, plan_.rope.pairs, frequencies, {}, queries.first);
-            rotate(call.key, plan_.rope.pairs, frequencies, {}, keys.first);
+            const RopeAngles angles = plan_.rope.angles();
+            rotate(call.query, plan_.rope.pairs, angles, {}, queries.first);
+            rotate(call.key, plan_.rope.pairs, angles, {}, keys.first);
         }
         to_queries.query = std::move(call.query);
         to_keys.key = std::move(call.key);

@@ -269,8 +269,9 @@ void ModelSource::check_rope(const Request& request, bool wants_other_angles,
         io::layer_widths(*file_, *names_).queries / std::max<std::size_t>(1, s.heads.value_or(1));
     io::check_frequencies(*file_, *names_,
                           model_ ? layer_.part.rotation->frequencies
-                                 : rope_frequencies(s.rope_base.value_or(default_rope_base),
-                                                    s.rope_dims.value_or(head), s.rope_scaling),
+                                 : RopeSettings{*s.rope, s.rope_base.value_or(default_rope_base),
+                                                s.rope_dims.value_or(head), s.rope_scaling}
+                                       .frequencies(),
                           wants_other_angles, wants_dims);
 }
 

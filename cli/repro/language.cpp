@@ -187,23 +187,28 @@ private:
              {"lets", lets}});
     }
 
-    /// (tokens, 1), or (batch, 1, tokens, 1) where batch entries have their own.
+    /// (tokens, axes), or (batch, 1, tokens, axes) where batch entries have their own.
     std::string positions_text(const TokenPositions& positions, std::size_t tokens) const {
         const std::string library = language_.name == "torch" ? "torch." : "np.";
         if (positions.ids == nullptr)
             return concat(library, "arange(", plan.past_len, ", ", plan.past_len + tokens,
                           ")[:, None]");
+        const std::size_t axes = plan.position_axes();
         std::vector<double> ids;
         for (std::size_t b = 0; b < plan.batch; ++b)
             for (std::size_t t = 0; t < tokens; ++t)
-                ids.push_back(positions.at(b, plan.past_len + t));
+                for (std::size_t axis = 0; axis < axes; ++axis)
+                    ids.push_back(positions.at(b, plan.past_len + t, axis));
         const double* next = ids.data();
         std::string text = library + (language_.name == "torch" ? "tensor(" : "array(");
-        add_rows(text, {p.batched() ? plan.batch : 1, tokens}, 0, next, NumberType::float64,
-                 language_);
-        return concat(text, p.batched() && p.with_heads() ? ")[:, None, :, None]"
-                            : p.batched()                 ? ")[:, :, None]"
-                                                          : ")[0, :, None]");
+        Axes shape{p.batched() ? plan.batch : 1, tokens};
+        if (axes != 1) shape.push_back(axes);
+        add_rows(text, shape, 0, next, NumberType::float64, language_);
+        return concat(text,
+                      p.batched() && p.with_heads() ? ")[:, None, :"
+                      : p.batched()                 ? ")[:, :"
+                                                    : ")[0, :",
+                      axes == 1 ? ", None]" : "]");
     }
 
     void add_sizes() {
@@ -274,17 +279,16 @@ private:
              {"kv_heads_axis", p.with_heads() ? std::to_string(plan.kv_heads) + ", " : ""}});
 
         const RopeSettings& rope = plan.rope;
+        const RopeAngles angles = rope.angles();
         add({{"query_positions", positions_text(plan.query_positions, plan.q_len)},
              {"key_positions", positions_text(plan.key_positions, plan.kv_len - plan.past_len)},
              {"pairs", rope.dims / 2},
              {"rope_dims", rope.dims},
              {"rope_base", number(rope.base)},
-             {"rope_linear", rope.scaling.size() == 1},
-             {"rope_by_parts", rope.scaling.size() == 4}});
-        constexpr std::string_view names[] = {"rope_factor", "rope_low", "rope_high",
-                                              "rope_length"};
-        for (std::size_t i = 0; i < rope.scaling.size(); ++i)
-            add({{names[i], number(rope.scaling[i])}});
+             {"frequencies", rope.scaling == nullptr ? "" : listed(angles.frequencies)},
+             {"times", angles.factor == 1 ? "" : concat(" * ", number(angles.factor))},
+             {"of_axes",
+              plan.position_axes() == 1 ? "" : concat("[..., [", listed(angles.axis), "]]")}});
 
         // Of a number of heads that is not a power of two, later ones have slopes of their own.
         const bool is_geometric = plan.config.slope_formula == SlopeFormula::geometric;

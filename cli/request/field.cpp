@@ -9,6 +9,7 @@
 #include "io/read/number_array.hpp"
 #include "io/text/number_text.hpp"
 #include "io/text/text.hpp"
+#include "io/transformer/model_config.hpp"
 
 namespace attn::cli {
 namespace {
@@ -229,6 +230,23 @@ void append_init(std::string& json, const Request& request) {
     std::string text(row_of(request.settings.init).name);
     for (const double number : request.settings.init_numbers) text += "," + io::number_text(number);
     io::append_json(json, text);
+}
+
+std::string take_rope_scaling(Request& request, const json& value, const Limits& limits) {
+    const bool is_json = value.is_string() && value.get_ref<const std::string&>().starts_with('{');
+    json given = is_json ? json_in(value) : value;
+    std::vector<double> list;
+    std::string problem = given.is_object() ? "" : take(list, given, limits);
+    if (!list.empty()) given = std::move(list);
+    RopeScaling scaling;
+    if (problem.empty()) problem = io::read_rope_scaling(given, false, scaling);
+    if (problem.empty())
+        request.settings.rope_scaling = std::make_shared<const RopeScaling>(std::move(scaling));
+    return problem;
+}
+
+void append_rope_scaling(std::string& out, const Request& request) {
+    if (request.settings.rope_scaling != nullptr) out += request.settings.rope_scaling->text;
 }
 
 std::string take_size(Request& request, const json& value, const Limits& limits) {

@@ -144,6 +144,12 @@ inline constexpr Field array_field{
     .append = [](std::string& json,
                  const Request& request) { append_array(json, request.settings.*member); }};
 
+/// A model's rope_parameters, or numbers.
+std::string take_rope_scaling(Request& request, const nlohmann::json& value, const Limits& limits);
+void append_rope_scaling(std::string& out, const Request& request);
+inline constexpr Field rope_scaling_field{
+    .kind = FieldKind::numbers, .set = take_rope_scaling, .append = append_rope_scaling};
+
 /// Valid keys of each batch entry, or of each query.
 std::string take_lengths(Request& request, const nlohmann::json& value, const Limits& limits);
 void append_lengths(std::string& out, const Request& request);

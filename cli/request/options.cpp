@@ -265,12 +265,13 @@ constexpr Option table[] = {
      "(default none, or of the model's config)", saved},
     {"rope_base", scores, softmax, setting<&S::rope_base>, positive, "B", "base of the angles (default 10000)", saved | whole_model},
     {"rope_dims", scores, softmax, setting<&S::rope_dims>, {2, largest_size}, "N", "dimensions of a head to rotate (default all)", saved},
-    {"rope_scaling", scores, softmax, setting<&S::rope_scaling>, {0, 0, "one number or four", 4},
-     "F[,LOW,HIGH,LENGTH]",
-     "slower angles: all divided by F, or Llama 3.1's, which spares those that turn more than HIGH "
-     "times in LENGTH positions (default none)", saved | whole_model},
+    {"rope_scaling", scores, softmax, rope_scaling_field, {0, 0, "one number or four, or rope_parameters", 4},
+     "JSON|F[,LOW,HIGH,LENGTH]",
+     "a config's rope_parameters, as {\"rope_type\":\"yarn\",...}; or angles divided by F, or Llama 3.1's, "
+     "which spares those that turn more than HIGH times in LENGTH positions (default none)", saved | whole_model},
     {"position_ids", scores, softmax, array_field<&S::position_ids>, {}, "LIST|FILE",
-     "positions that --rope turns new tokens by, (tokens) or (batch, tokens) (default: after the cached keys)", saved},
+     "positions that --rope turns new tokens by, ([batch,] tokens), or with mrope_section ([axes,] [batch,] tokens) "
+     "(default: after the cached keys)", saved},
     {"key_position_ids", scores, softmax, array_field<&S::key_position_ids>, {}, "LIST|FILE",
      "positions of the new keys, or of all with the cached ones for masks (default as --position-ids)", saved},
     {"sink", scores, softmax, setting<&S::sink>, {0, 0, "numbers", std::size_t{1} << 31}, "S,...",

@@ -123,7 +123,7 @@ void rope_bases(Alternatives& to) {
     for (const double base : {1e5, 1.6e5, 1e3, 1e2, 1.5e5, 5e6, 1e7, 8e6, 2.5e5, 2e4, 5e4})
         add(base, 2);
     to.asked("scaled", 1);
-    to.set("not scaled", &Conventions::rope, &RopeConvention::scaling, {});
+    to.set("not scaled", &Conventions::rope, &RopeConvention::scaling, nullptr);
 }
 
 std::string base_flag(const Problem& problem, const Conventions& found) {
@@ -215,7 +215,9 @@ void rope_positions(Alternatives& to) {
 std::string ids_text(const Problem& problem, const RopeConvention& rope, Tensor tensor) {
     constexpr std::size_t most = 64;
     const std::size_t tokens = problem.tokens(tensor);
-    if (tokens > most || (rope.by_ids && problem.plan.batch != 1)) return {};
+    if (tokens > most || problem.plan.position_axes() != 1 ||
+        (rope.by_ids && problem.plan.batch != 1))
+        return {};
     std::vector<double> ids(tokens);
     for (std::size_t t = 0; t < tokens; ++t) ids[t] = problem.position(rope, tensor, 0, t);
     return listed_numbers(ids);

@@ -84,21 +84,27 @@ BoundedRows Evaluator::split(Tensor slot, const Conventions& c) const {
 // Rotary embedding of rows.
 
 RowRotation::RowRotation(const ErrorModel& model, const RopeConvention& rope,
-                         std::span<const double> positions, int times)
+                         std::span<const double> positions, std::size_t axes, int times)
     : layout(*rope.pairs), pairs((rope.dims + 1) / 2) {
-    for (const double position : positions)
+    const RopeAngles angles =
+        RopeSettings{layout, rope.base, rope.dims, rope.scaling}.angles(rope.frequency_dims);
+    const double factor = std::pow(angles.factor, std::abs(times));
+    // The frequency is a power, whose exponent is rounded, and its reciprocal; then the product is
+    // rounded. Scaled frequencies have a few roundings more.
+    const double roundings = rope.scaling == nullptr ? 4 : 16;
+    for (std::size_t token = 0; token < positions.size() / axes; ++token)
         for (std::size_t i = 0; i < pairs; ++i) {
-            const double frequency = rope_frequency(
-                i, rope.base, rope.frequency_dims == 0 ? rope.dims : rope.frequency_dims,
-                rope.scaling);
-            const double angle = position * frequency;
-            cosine.push_back(std::cos(angle * times));
-            sine.push_back(std::sin(angle * times));
-            // The frequency is a power, whose exponent is rounded, and its reciprocal; then the
-            // product is rounded.
-            const double of_angle =
-                std::abs(angle * times) * model.fine_unit() * (4 + std::abs(std::log(frequency)));
-            error.push_back(std::min(of_angle, 2.0) + 4 * model.unit() * std::abs(times));
+            const double frequency = angles.frequencies[i];
+            const double angle =
+                positions[token * axes + (axes == 1 ? 0 : angles.axis[i])] * frequency;
+            cosine.push_back(std::cos(angle * times) * factor);
+            sine.push_back(std::sin(angle * times) * factor);
+            const double of_angle = angle == 0
+                                        ? 0
+                                        : std::abs(angle * times) * model.fine_unit() *
+                                              (roundings + std::abs(std::log(std::abs(frequency))));
+            error.push_back((std::min(of_angle, 2.0) + 4 * model.unit() * std::abs(times)) *
+                            factor);
         }
 }
 

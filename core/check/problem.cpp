@@ -121,12 +121,12 @@ Conventions conventions_of(const Problem& problem) {
 }  // namespace
 
 double Problem::position(const RopeConvention& rope, Tensor tensor, std::size_t batch,
-                         std::size_t token) const {
+                         std::size_t token, std::size_t axis) const {
     const bool is_query = tensor == Tensor::query;
     const auto first = static_cast<double>(is_query ? rope.first_query : rope.first_key);
     if (rope.by_ids)
         return first + (is_query ? plan.query_positions : plan.key_positions)
-                           .at(batch, plan.past_len + token);
+                           .at(batch, plan.past_len + token, axis);
     return first + static_cast<double>(rope.period == 0 ? token : token % rope.period);
 }
 

@@ -158,7 +158,7 @@ struct RopeConvention {
     double base = 0;
     std::size_t dims = 0;
     std::size_t frequency_dims = 0;  ///< D of base^(-2m/D); 0: `dims`
-    std::vector<double> scaling;
+    std::shared_ptr<const RopeScaling> scaling;
     /// Positions of query 0 and of the first new key, or what is added to the question's ids.
     std::int64_t first_query = 0, first_key = 0;
     bool by_ids = false;
@@ -349,8 +349,8 @@ struct Problem {
         return source[index_of(tensor)].rows / std::max<std::size_t>(plan.batch, 1);
     }
     /// The position that a rotation has for a new token.
-    double position(const RopeConvention& rope, Tensor tensor, std::size_t batch,
-                    std::size_t token) const;
+    double position(const RopeConvention& rope, Tensor tensor, std::size_t batch, std::size_t token,
+                    std::size_t axis = 0) const;
     /// Whether the sizes of the tensors that the conventions use fit together.
     bool fits(const Conventions& conventions) const;
 };

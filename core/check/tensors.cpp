@@ -31,8 +31,7 @@ Key key_of_rotation(const RopeConvention& rope, Tensor tensor, std::size_t batch
     Key key = key_of(times, *rope.pairs, rope.base, rope.dims, rope.frequency_dims,
                      is_query ? rope.first_query : rope.first_key, rope.period, is_query,
                      rope.by_ids ? batch + 1 : 0);
-    append(key, rope.scaling);
-    key.push_back(-1);  // scaling is positive: its end
+    key.push_back(rope.scaling != nullptr ? 1 : 0);
     return key;
 }
 
@@ -359,13 +358,15 @@ std::shared_ptr<const BoundedRows> Evaluator::heads(Tensor slot, const Conventio
 
 std::shared_ptr<const RowRotation> Evaluator::rotation(const RopeConvention& rope, Tensor tensor,
                                                        std::size_t batch, int times) const {
-    std::vector<double> positions(problem_.tokens(tensor));
-    Key key = key_of(positions.size());
+    const std::size_t tokens = problem_.tokens(tensor), axes = problem_.plan.position_axes();
+    Key key = key_of(tokens);
     append(key, key_of_rotation(rope, tensor, batch, times));
     return rotations_.of(key, [&] {
-        for (std::size_t t = 0; t < positions.size(); ++t)
-            positions[t] = problem_.position(rope, tensor, batch, t);
-        return RowRotation(model_, rope, positions, times);
+        std::vector<double> positions;
+        for (std::size_t t = 0; t < tokens; ++t)
+            for (std::size_t axis = 0; axis < axes; ++axis)
+                positions.push_back(problem_.position(rope, tensor, batch, t, axis));
+        return RowRotation(model_, rope, positions, axes, times);
     });
 }
 

@@ -73,9 +73,9 @@ struct RowRotation {
     std::vector<double> error;         ///< of the result, relative to the pair
 
     RowRotation() = default;
-    /// `times`: how often each is rotated.
+    /// `positions` are (tokens, axes); `times`: how often each is rotated.
     RowRotation(const ErrorModel& model, const RopeConvention& rope,
-                std::span<const double> positions, int times);
+                std::span<const double> positions, std::size_t axes, int times);
     /// Rotates a row by the position of this index.
     void rotate(const ErrorModel& model, std::size_t position, double* x, double* x_error) const;
     std::size_t bytes() const { return 3 * cosine.size() * sizeof(double); }

@@ -133,7 +133,7 @@ void Stages<T>::rotate_and_append(AttentionCall<T>& call, Operands& operands) co
     recorder.record("unrotated_keys", call.key);
     if (plan.rope.dims != 0)
         for_each_index(2, [&](std::size_t i) {
-            rotate(i == 0 ? call.query : call.key, plan.rope.pairs, plan.rope.frequencies(),
+            rotate(i == 0 ? call.query : call.key, plan.rope.pairs, plan.rope.angles(),
                    i == 0 ? plan.query_positions : plan.key_positions,
                    plan.past_len + (i == 0 ? plan.first_query : plan.new_keys().first));
         });

@@ -60,9 +60,10 @@ LayerAttention described(const BlockRun& run, const AttentionPart& part, const P
                          const HeadInputs& heads, const Array<double>& own_bias) {
     LayerAttention attention{.part = heads.is_cross ? "cross_" : run.prefix, .plan = plan};
     if (part.rotation && !heads.is_cross) {
-        attention.rope = part.rotation->rope;
-        if (!attention.rope.scaling.empty() || !part.rotation->is_of_rope())
-            attention.rope.base = 0;
+        Rotation plain = *part.rotation;
+        plain.rope.scaling = nullptr;
+        attention.rope = plain.rope;
+        if (!plain.is_of_rope()) attention.rope.base = 0;
     }
     Mask mask = settings_mask(plan);
     if (heads.allowed.size() != 0) mask.add(BroadcastRule(heads.allowed, true));

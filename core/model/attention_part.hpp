@@ -25,7 +25,9 @@ struct Rotation {
 
     /// Whether `rope` alone gives the angles.
     bool is_of_rope() const {
-        return factor == 1 && position_step == 1 && !table && frequencies == rope.frequencies();
+        const RopeAngles angles = rope.angles();
+        return factor == angles.factor && position_step == 1 && !table &&
+               frequencies == angles.frequencies;
     }
 };
 

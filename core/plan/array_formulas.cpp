@@ -29,18 +29,25 @@ std::vector<double> bounds(std::string_view key, const Array<double>& given, std
 }  // namespace
 
 std::shared_ptr<const Array<double>> by_token(std::string_view key, const Array<double>& given,
-                                              std::size_t tokens, const Plan& plan) {
-    const bool is_batched = given.dimension() == 2;
-    const std::size_t batch = is_batched ? given.shape(0) : 1;
-    if (given.dimension() > 2 || given.shape(is_batched ? 1 : 0) != tokens ||
-        (batch != 1 && batch != plan.batch))
-        refuse(key, shape_text(given.shape()), "; expected (", tokens, ") or (", plan.batch, ", ",
-               tokens, ")");
+                                              std::size_t tokens, const Plan& plan,
+                                              std::size_t axes) {
+    const std::size_t rank = given.dimension(), first = axes > 1 && rank > 1 ? 1 : 0;
+    const bool is_batched = rank == first + 2;
+    const std::size_t batch = is_batched ? given.shape(first) : 1;
+    if (rank > first + 2 || given.shape(rank - 1) != tokens ||
+        (batch != 1 && batch != plan.batch) || (first == 1 && given.shape(0) != axes)) {
+        const std::string leading = axes > 1 ? concat(axes, ", ") : "";
+        refuse(key, shape_text(given.shape()), "; expected (", leading, tokens, ") or (", leading,
+               plan.batch, ", ", tokens, ")");
+    }
     std::vector<double> numbers;
-    for (std::size_t b = 0; b < plan.batch; ++b)
-        for (std::size_t i = 0; i < tokens; ++i)
-            numbers.push_back(given.data()[(batch == 1 ? 0 : b) * tokens + i]);
-    return array_of({plan.batch, tokens}, numbers);
+    const std::size_t rows = first == 0 ? 1 : axes;
+    for (std::size_t row = 0; row < rows; ++row)
+        for (std::size_t b = 0; b < plan.batch; ++b)
+            for (std::size_t i = 0; i < tokens; ++i)
+                numbers.push_back(given.data()[(row * batch + (batch == 1 ? 0 : b)) * tokens + i]);
+    return rows == 1 ? array_of({plan.batch, tokens}, numbers)
+                     : array_of({rows, plan.batch, tokens}, numbers);
 }
 
 std::string segments_formula(const Settings& s, const Plan& plan, ExpressionArrays& arrays) {

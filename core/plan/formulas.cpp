@@ -9,7 +9,7 @@ namespace {
 /// The arrays that the parser takes `qpos` and `kpos` from, and the offset of `q`: names that no
 /// array of --let has.
 ExpressionArrays arrays_of_positions(const Plan& plan) {
-    if (plan.query_positions.ids == nullptr) return {};
+    if (plan.query_positions.ids == nullptr || plan.position_axes() != 1) return {};
     ExpressionArrays arrays{{"qpos", plan.query_positions.ids},
                             {"q", by_batch("position_ids", plan.offset.values(), plan)}};
     if (plan.key_positions.first == 0) arrays["kpos"] = plan.key_positions.ids;
@@ -20,6 +20,10 @@ Expression parse(std::string_view key, std::string_view text, std::optional<Vari
                  ExpressionArrays arrays, const Plan& plan) {
     arrays.merge(arrays_of_positions(plan));
     Expression parsed = parse_expression(key, text, given, arrays);
+    if (plan.position_axes() != 1 &&
+        (parsed.uses() & (bit_of(Variable::qpos) | bit_of(Variable::kpos))) != 0)
+        refuse("position_ids", "have several axes, and ", text,
+               " takes one number of each token; expected masks and formulas by index");
     if (plan.key_positions.first != 0 && (parsed.uses() & bit_of(Variable::kpos)) != 0)
         refuse("key_position_ids", plan.past_len, " cached keys have no positions, which ", text,
                " takes; expected the ids of all ", plan.kv_len, " keys");
@@ -143,7 +147,8 @@ void read_positions(Plan& plan, const Settings& s) {
                 refuse(key,
                        "a position that is not an integer from -2147483648 to 2147483648; expected "
                        "such numbers, which --rope-scaling F divides");
-        return by_token(key, ids, tokens, plan);
+        return by_token(key, ids, tokens, plan,
+                        s.rope_scaling == nullptr ? 1 : s.rope_scaling->axes());
     };
     const std::size_t new_keys = plan.kv_len - plan.past_len;
     plan.query_positions = {read("position_ids", *s.position_ids, plan.q_len), plan.past_len};

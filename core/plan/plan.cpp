@@ -269,7 +269,7 @@ Plan make_plan(Settings settings, const OperandShapes& operands, const PlanOptio
         static_cast<std::size_t>(*s.out_proj ? *s.d_out : plan.size_of<std::uint64_t>(Axis::d_out));
     plan.top = static_cast<std::size_t>(s.top.value_or(0));
     plan.shown.average_heads = s.average_heads;
-    if (s.rope) plan.rope = {*s.rope, *s.rope_base, *s.rope_dims, s.rope_scaling};
+    if (s.rope) plan.rope = rope_settings(s, plan);
     plan.backend = &choose_backend(s.kernel, plan);
     choose_heads(plan);  // after the backend: the chosen heads have the digits that all have
     plan.streams = options.stream && streams_weights(plan);

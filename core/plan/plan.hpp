@@ -2,7 +2,6 @@
 #pragma once
 
 #include "core/operator/arrays.hpp"
-#include "core/operator/rope.hpp"
 #include "core/plan/operand_shapes.hpp"
 
 namespace attn {
@@ -39,6 +38,9 @@ struct Plan {
 
     RopeSettings rope;
     TokenPositions query_positions, key_positions;  ///< by the index among all keys
+    std::size_t position_axes() const {
+        return std::max(query_positions.axes(), key_positions.axes());
+    }
     std::vector<NamedFormula> mask_formulas;
 
     unsigned met = needs::nothing;  ///< the conditions that hold, bits of needs::Need

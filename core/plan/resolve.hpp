@@ -47,6 +47,8 @@ void resolve_given_weights(Settings& settings, const WeightShapes& weights, std:
 /// Fills in and checks the settings of scores, heads and the rotation. The plan has its sizes.
 /// Errors: SettingError of kind usage.
 void resolve_scores(Settings& s, const Plan& plan);
+/// The rotary embedding of settings that are filled in, for the length of the sequence.
+RopeSettings rope_settings(const Settings& s, const Plan& plan);
 
 /// Checks what the question draws. Errors: SettingError of kind usage.
 void check_draws(const Plan& plan);

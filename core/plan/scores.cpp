@@ -29,30 +29,49 @@ void check_range(const Settings& s) {
 void resolve_rotation(Settings& s, const Plan& plan) {
     if (!s.rope) {
         if (s.rope_dims) refuse("rope_dims", "requires --rope half|interleaved");
-        if (!s.rope_scaling.empty()) refuse("rope_scaling", "requires --rope half|interleaved");
+        if (s.rope_scaling != nullptr) refuse("rope_scaling", "requires --rope half|interleaved");
         if (s.rope_base) refuse("rope_base", "requires --rope half|interleaved");
         return;
     }
-    const std::vector<double>& scaling = s.rope_scaling;
-    const bool above_zero = std::ranges::all_of(scaling, [](double x) { return x > 0; });
-    const bool is_known = scaling.size() < 2 || (scaling.size() == 4 && scaling[1] < scaling[2]);
-    if (!above_zero || !is_known)
-        refuse("rope_scaling",
-               "not such a scaling; expected a factor above 0, or FACTOR,LOW,HIGH,LENGTH with LOW "
-               "below HIGH");
+    const RopeScaling none, &scaling = s.rope_scaling == nullptr ? none : *s.rope_scaling;
+    const auto take = [&](auto& setting, auto value, std::string_view key, std::string_view name) {
+        follow(s, setting, value);
+        if (*setting != value)
+            refuse(key, "is not by the ", name, " of --rope-scaling; expected one of them");
+    };
+    if (const double theta = scaling.number("rope_theta", 0); theta != 0)
+        take(s.rope_base, theta, "rope_base", "rope_theta");
     follow(s, s.rope_base, default_rope_base);
     if (plan.d_k == 1)
         refuse("rope", "a head has 1 dimension, and pairs rotate; expected wider heads");
+    const double part = scaling.number("partial_rotary_factor", 1);
+    if (part > 0 && part < 1 && !scaling.is("proportional"))
+        take(s.rope_dims, static_cast<std::uint64_t>(static_cast<double>(plan.d_k) * part),
+             "rope_dims", "partial_rotary_factor");
     if (!s.rope_dims && plan.d_k % 2 != 0)
         refuse("rope", "a head has ", plan.d_k,
                " dimensions; expected an even number, or --rope-dims N");
     follow(s, s.rope_dims, plan.d_k);
-    if (*s.rope_dims % 2 != 0 || *s.rope_dims > plan.d_k)
+    if (*s.rope_dims == 0 || *s.rope_dims % 2 != 0 || *s.rope_dims > plan.d_k)
         refuse("rope_dims", *s.rope_dims, " of ", plan.d_k,
                " dimensions a head; expected an even number of at most as many");
+    const std::string problem = s.rope_scaling == nullptr ? "" : rope_settings(s, plan).problem();
+    if (!problem.empty()) refuse("rope_scaling", problem);
 }
 
 }  // namespace
+
+RopeSettings rope_settings(const Settings& s, const Plan& plan) {
+    RopeSettings rope{*s.rope, *s.rope_base, static_cast<std::size_t>(*s.rope_dims)};
+    if (s.rope_scaling == nullptr) return rope;
+    RopeScaling scaling = *s.rope_scaling;
+    scaling.tokens = static_cast<double>(std::max(plan.kv_len, plan.past_len + plan.q_len));
+    if (plan.query_positions.ids != nullptr)  // the length that they reach
+        scaling.tokens = 1 + std::max(std::ranges::max(*plan.query_positions.ids),
+                                      std::ranges::max(*plan.key_positions.ids));
+    rope.scaling = std::make_shared<const RopeScaling>(std::move(scaling));
+    return rope;
+}
 
 void resolve_scores(Settings& s, const Plan& plan) {
     check_range(s);

@@ -8,6 +8,7 @@
 #include "core/base/number_type.hpp"
 #include "core/operator/choices.hpp"
 #include "core/operator/mask.hpp"
+#include "core/operator/rope.hpp"
 #include "core/operator/score_steps.hpp"
 #include "core/plan/initialiser.hpp"
 
@@ -160,9 +161,10 @@ struct Settings : ScoreSettings, MaskSettings, LinearSettings {
     std::optional<Rope> rope;
     std::optional<double> rope_base;
     std::optional<std::uint64_t> rope_dims;  ///< leading dimensions of a head that are rotated
-    std::vector<double> rope_scaling;  ///< {factor}, or {factor, low, high, length}; empty: none
-    /// (tokens) or (batch, tokens): integers that the rotation and formulas take in place of the
-    /// indices; of the queries, and of the new keys or of all keys if they are others; or null.
+    std::shared_ptr<const RopeScaling> rope_scaling;  ///< null: none
+    /// (tokens) or (batch, tokens), with mrope_section (axes, tokens) or (axes, batch, tokens):
+    /// integers that the rotation and formulas take in place of the indices; of the queries, and
+    /// of the new keys or of all keys if they are others; or null.
     std::shared_ptr<const Array<double>> position_ids, key_position_ids;
     std::vector<double> sink;  ///< one logit per head in the softmax's denominator
     double softmax_plus = 0;   ///< added to the denominator: a sink of its logarithm

@@ -20,7 +20,11 @@ bool write_rotation(const Rotation& rotation, std::size_t width, json& settings)
     settings["rope"] = std::string(name_of(rope_names, rope.pairs));
     settings["rope_base"] = rope.base;
     if (rope.dims != width) settings["rope_dims"] = rope.dims;
-    if (!rope.scaling.empty()) settings["rope_scaling"] = rope.scaling;
+    if (rope.scaling == nullptr) return true;
+    json scaling = json::parse(rope.scaling->text);
+    scaling.erase("rope_theta");
+    if (!rope.scaling->is("proportional")) scaling.erase("partial_rotary_factor");
+    settings["rope_scaling"] = std::move(scaling);
     return true;
 }
 
@@ -197,8 +201,6 @@ void use_heads(AttentionLayer& layer, std::size_t heads) {
 }
 
 AttentionLayer attention_layer(const OpenModel& model, std::size_t layer) {
-    // A layer has the same angles for a sequence of any length.
-    constexpr std::size_t many_tokens = std::size_t{1} << 30U;
     if (const std::size_t layers = model.layers(); layer >= layers)
         throw SettingError(ErrorKind::usage, "layer", "the model has ", layers,
                            " layers; expected 0 to ", layers - 1);
@@ -217,14 +219,8 @@ AttentionLayer attention_layer(const OpenModel& model, std::size_t layer) {
     if (part.bias.index() != 0 && (alibi == nullptr || alibi->in_bfloat16))
         refuse("a bias on its scores that is not ALiBi's");
     made.settings = settings_of(part);
-    if (part.rotation) {
-        const TransformerBlock of_long = model.attention_block(layer, many_tokens);
-        const auto& other = std::get<AttentionPart>(of_long.mixer).rotation;
-        if (!other || other->frequencies != part.rotation->frequencies)
-            refuse("rotary angles that depend on the number of tokens");
-        if (!write_rotation(*part.rotation, part.d_k, made.settings))
-            refuse("rotary angles other than those of --rope-base and --rope-scaling");
-    }
+    if (part.rotation && !write_rotation(*part.rotation, part.d_k, made.settings))
+        refuse("rotary angles other than those of --rope-base and --rope-scaling");
     made.norm = block.attention_norm;
     made.norm_name = model.full_name(model.row().attention_norm, layer);
     const auto add = [&](const std::string& name, const Parameter& parameter) {

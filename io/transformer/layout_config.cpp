@@ -72,14 +72,8 @@ public:
                         "width");
         const std::size_t d = query.shape[0] / heads;
         json rope{{"rope_type", "default"}, {"rope_theta", *settings_.rope_base}};
-        if (settings_.rope_scaling.size() == 1)
-            rope.update({{"rope_type", "linear"}, {"factor", settings_.rope_scaling[0]}});
-        if (settings_.rope_scaling.size() == 4)
-            rope.update({{"rope_type", "llama3"},
-                         {"factor", settings_.rope_scaling[0]},
-                         {"low_freq_factor", settings_.rope_scaling[1]},
-                         {"high_freq_factor", settings_.rope_scaling[2]},
-                         {"original_max_position_embeddings", settings_.rope_scaling[3]}});
+        if (settings_.rope_scaling != nullptr)
+            rope.update(json::parse(settings_.rope_scaling->text));
         const std::size_t count = layers("layers.", ".attention.wq.weight"),
                           key_heads = key.shape[0] / d,
                           inner = matrix("layers.0.feed_forward.w1.weight").shape[0];
@@ -165,7 +159,7 @@ private:
             if (std::find(std::begin(known), std::end(known), key) != std::end(known)) continue;
             const json usual = key == "causal";  // others are off
             if (value.is_null() || value == usual) continue;
-            if (key == "use_scaled_rope" && !settings_.rope_scaling.empty()) continue;
+            if (key == "use_scaled_rope" && settings_.rope_scaling != nullptr) continue;
             throw Error(ErrorKind::input, location, one_line(shortened(key)), " is ",
                         shortened(value.dump()),
                         key == "use_scaled_rope"

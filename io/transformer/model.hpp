@@ -12,7 +12,7 @@ namespace attn::io {
 struct LayoutSettings {
     std::optional<std::size_t> heads;
     std::optional<double> norm_eps, rope_base;
-    std::vector<double> rope_scaling;  ///< as --rope-scaling
+    std::shared_ptr<const RopeScaling> rope_scaling;  ///< as --rope-scaling
 };
 
 /// The config of `model_type` "nanogpt", "meta" or, of fairseq, "roberta". `params` is Meta's

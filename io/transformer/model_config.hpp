@@ -108,7 +108,8 @@ Rotation rotation_of(const ModelConfig& config, const nlohmann::json& settings, 
 /// A length of the sequence for which the config gives the same angles as for `tokens`.
 std::size_t length_of_angles(const ModelConfig& config, std::size_t tokens);
 
-/// YaRN's factor on cosine and sine, or on scores: 0.1 mscale ln(factor) + 1 for factors above 1.
-double yarn_factor(double factor, double mscale = 1);
+/// Reads rope_parameters, or a list F or F,LOW,HIGH,LENGTH. Returns what is wrong with them, or an
+/// empty string. `is_model`: keys of other rope_types have no effect.
+std::string read_rope_scaling(const nlohmann::json& given, bool is_model, RopeScaling& to);
 
 }  // namespace attn::io

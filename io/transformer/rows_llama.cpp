@@ -205,6 +205,7 @@ void adjust_phimoe(BlockReader& reader, TransformerBlock& block, AttentionPart& 
         if (!rope.contains(key) || !rope[key].is_number())
             reader.config.fail("rope_parameters", "a number ", key, " in it");
         part.rotation->factor = rope[key].get<double>();
+        part.rotation->rope.base = 0;
     }
     if (is_attention_alone(block)) return;
     auto& experts = std::get<Experts>(block.ffn);

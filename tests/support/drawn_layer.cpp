@@ -53,6 +53,19 @@ struct Extent {
     std::size_t batch, heads, kv_heads, q_len, kv_len, past, d_k, d_v;
 };
 
+std::shared_ptr<const RopeScaling> draw_rope_scaling(Draw& draw) {
+    RopeScaling scaling{find_row(rope_types, &RopeType::name,
+                                 draw.among<std::string_view>({"llama3", "dynamic", "yarn"})),
+                        {},
+                        {},
+                        0};
+    for (const char* key : {"factor", "low_freq_factor", "original_max_position_embeddings"})
+        scaling.numbers[key] = {4};
+    scaling.numbers["high_freq_factor"] = {8};
+    scaling.numbers["max_position_embeddings"] = {3};
+    return std::make_shared<const RopeScaling>(std::move(scaling));
+}
+
 void draw_scores(Draw& draw, Settings& s, const Extent& size) {
     if (draw.one_in(3)) s.scale = draw.among({1.0, 0.125, 0.7, -0.5, 2.0});
     if (draw.one_in(4)) s.softcap = draw.among({0.5, 5.0, 30.0});
@@ -61,8 +74,7 @@ void draw_scores(Draw& draw, Settings& s, const Extent& size) {
         s.rope = draw.among({Rope::half, Rope::interleaved});
         s.rope_dims = 2 * draw.size(1, size.d_k / 2);
         if (draw.one_in(2)) s.rope_base = draw.among({100.0, 500000.0});
-        if (draw.one_in(4)) s.rope_scaling = {4};
-        if (draw.one_in(4)) s.rope_scaling = {8, 1, 4, 64};
+        if (draw.one_in(2)) s.rope_scaling = draw_rope_scaling(draw);
     }
     if (draw.one_in(4))
         for (std::size_t h = 0, n = draw.one_in(2) ? 1 : size.heads; h < n; ++h)

@@ -89,7 +89,7 @@ static const @type@ $name@extents.$from@ =
                 for (int t = @first@; t < @rows@; ++t) {
                     const double angle = @position@ * frequency;
                     real *x = $heads[b][h][t], a = x[@a@], b_ = x[@b@];
-                    const real c = (real)cos(angle), s = (real)sin(angle);
+                    const real c = (real)(cos(angle)@times@), s = (real)(sin(angle)@times@);
                     x[@a@] = a * c - b_ * s, x[@b@] = a * s + b_ * c;
                 }
 @end
@@ -263,12 +263,11 @@ int main(void)
 @if rope_half: @let a n
 @if rope_half: @let b n + @pairs@
     for (int n = 0; n < @pairs@; ++n) {  // pairs (a, b) of the columns, by the angle position * frequency
-        double frequency = pow(@rope_base@, -2.0 * n / @rope_dims@);
-        @if rope_linear: frequency /= @rope_factor@;
-@if rope_by_parts
-        const double turns = frequency * @rope_length@ / (2 * acos(-1.0));
-        const double kept = fmin(fmax((turns - @rope_low@) / (@rope_high@ - @rope_low@), 0), 1);
-        frequency = (1 - kept) * frequency / @rope_factor@ + kept * frequency;
+@if frequencies
+        static const double frequencies[] = {@frequencies@};
+        const double frequency = frequencies[n];
+@else
+        const double frequency = pow(@rope_base@, -2.0 * n / @rope_dims@);
 @end
 @let first 0
 @let rows Q

@@ -200,8 +200,8 @@ def split(x, heads):  # (..., tokens, heads * d) to (..., heads, tokens, d)
 @if rope_half: @let second [..., @pairs@:@rope_dims@]
 
 def rotate(x, positions):  # pairs (a, b) of the columns, by the angle position * frequency
-    angles = positions * frequencies
-    a, b, cos, sin = x@first@, x@second@, @np@.cos(angles), @np@.sin(angles)
+    angles = positions@of_axes@ * frequencies
+    a, b, cos, sin = x@first@, x@second@, @np@.cos(angles)@times@, @np@.sin(angles)@times@
     y = x.@copy@()
     y@first@, y@second@ = a * cos - b * sin, a * sin + b * cos
     return y

@@ -228,7 +228,7 @@ import onnx.parser
 @frequencies
 angles = np.arange(@max(PAST+Q,K)@)[:, None] * frequencies  # (positions, pairs)
 @if float32
-cos_cache, sin_cache = np.cos(angles)@as_real@, np.sin(angles)@as_real@
+cos_cache, sin_cache = (np.cos(angles)@times@)@as_real@, (np.sin(angles)@times@)@as_real@
 positions_of_queries = np.tile(np.arange(@PAST@, @PAST+Q@), (@B@, 1))
 positions_of_keys = np.tile(np.arange(@PAST@, @K@), (@B@, 1))
 @let feeds @feeds@ cos_cache sin_cache positions_of_queries positions_of_keys
@@ -242,8 +242,8 @@ first = np.arange(@pairs@) * 2
 second = first + 1
 @end
 cos, sin, swap = np.ones((@max(PAST+Q,K)@, @D_K@)), np.zeros((@max(PAST+Q,K)@, @D_K@)), np.zeros((@D_K@, @D_K@))
-cos[:, first], sin[:, first] = np.cos(angles), np.sin(angles)
-cos[:, second], sin[:, second] = np.cos(angles), np.sin(angles)
+cos[:, first], sin[:, first] = np.cos(angles)@times@, np.sin(angles)@times@
+cos[:, second], sin[:, second] = np.cos(angles)@times@, np.sin(angles)@times@
 swap[second, first], swap[first, second] = -1, 1
 cos_of_queries, sin_of_queries = cos[@PAST@:@PAST+Q@], sin[@PAST@:@PAST+Q@]
 cos_of_keys, sin_of_keys = cos[@PAST@:@K@], sin[@PAST@:@K@]

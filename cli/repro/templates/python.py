@@ -46,12 +46,10 @@ def check(name, got, want, tolerance):
 @end
 
 @def frequencies
+@if frequencies
+frequencies = @array@([@frequencies@], dtype=@np@.float64)
+@else
 frequencies = @rope_base@ ** (-2 * @np@.arange(@pairs@, dtype=@np@.float64) / @rope_dims@)
-@if rope_linear: frequencies = frequencies / @rope_factor@
-@if rope_by_parts
-turns = frequencies * @rope_length@ / (2 * math.pi)
-kept = ((turns - @rope_low@) / (@rope_high@ - @rope_low@)).clip(0, 1)
-frequencies = (1 - kept) * frequencies / @rope_factor@ + kept * frequencies
 @end
 @end
 
