@@ -4,6 +4,7 @@
 #pragma once
 
 #include "core/check/tensors.hpp"
+#include "core/expression/rows.hpp"
 
 namespace attn {
 
@@ -68,6 +69,10 @@ struct QueryRow {
     /// its error; empty otherwise.
     std::vector<double> moves, unmoved_error;
 };
+
+/// Sets `allowed` to 0 for the keys that the formula of a mask excludes.
+void exclude_keys(const Expression& mask, const ExpressionSizes& sizes, const ExpressionRow& row,
+                  std::vector<char>& allowed);
 
 /// (e^x - 1) / x of a weight's relative error; infinite where the weight may become any other.
 double growth_of(double error);

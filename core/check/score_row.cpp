@@ -8,6 +8,17 @@
 
 namespace attn {
 
+void exclude_keys(const Expression& mask, const ExpressionSizes& sizes, const ExpressionRow& row,
+                  std::vector<char>& allowed) {
+    std::array<bool, 512> attends{};
+    for (std::size_t first = 0; first < allowed.size(); first += attends.size()) {
+        const std::size_t count = std::min(attends.size(), allowed.size() - first);
+        compute_row(mask, sizes, row, first, std::span(attends.data(), count));
+        for (std::size_t k = 0; k < count; ++k)
+            if (!attends[k]) allowed[first + k] = 0;
+    }
+}
+
 struct Candidate::MaskRow {
     const double* values;
     std::size_t step, end;  ///< keys from `end` on are beyond its columns
@@ -47,11 +58,8 @@ void Candidate::find_allowed(QueryRow& q) {
     const BandConvention& band = c_.band;
     const std::int64_t position = position_of(q, band.offset), all = as_signed(keys);
     const auto apply = [&](const Expression& formula) {
-        const std::unique_ptr<bool[]> allowed(new bool[keys]);
-        compute_row(formula, plan_.expression_sizes(), {q.at.batch, q.at.head, query}, 0,
-                    std::span(allowed.get(), keys));
-        for (std::size_t k = 0; k < keys; ++k)
-            if (!allowed[k]) q.is_allowed[k] = 0;
+        exclude_keys(formula, plan_.expression_sizes(), {q.at.batch, q.at.head, query},
+                     q.is_allowed);
     };
     if (c_.rule)
         apply(c_.rule->formula);

@@ -259,8 +259,8 @@ private:
     std::optional<Fit> fit_of(const Combination& changes) {
         const Conventions conventions = changed_by(changes);
         if (!problem_.fits(conventions)) return std::nullopt;
-        // The errors of single changes are needed, so each is computed.
-        const bool may_skip = changes.size() > 1;
+        // The errors of changes that pairs may have are needed, so each is computed.
+        const bool may_skip = changes.size() > 1 || options_[changes[0]].max_changes == 1;
         std::vector<std::optional<Conventions>> relevant(comparison_.arrays().size());
         Reproduction reproduction(comparison_, conventions);
         const std::vector<TheirRow>& probes = comparison_.probes();
