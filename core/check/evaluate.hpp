@@ -137,7 +137,7 @@ private:
     /// Keys or values of all keys, cached ones first; rotated.
     RowsView joined(Tensor slot, std::size_t batch, std::size_t kv_head);
     Candidate& as_stored();
-    std::size_t kv_head_of(std::size_t head) const;
+    std::size_t kv_head_of(std::size_t head, Tensor slot = Tensor::key) const;
     RowsView query_of(const RowIndex& at);
 
     // Scores.

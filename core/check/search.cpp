@@ -212,11 +212,9 @@ private:
             }
         };
         fit_from({});
-        Conventions cosine = problem_.asked;
-        cosine.is_cosine = true;
         const std::size_t listed = options_.size();
         for (std::size_t i = 0; i < listed && found.empty(); ++i)
-            if (changed_by({i}) == cosine) fit_from({i});
+            if (changed_by({i}).qk_norm != problem_.asked.qk_norm) fit_from({i});
         return found;
     }
 
