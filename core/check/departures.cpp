@@ -145,8 +145,8 @@ void forget_unused_steps(const Problem& problem, Conventions& c) {
     const bool excludes = excludes_keys(problem, c);
     if (!excludes) {
         // To divide by the sum of the keys' weights leaves out a sink.
-        if ((c.sink.empty() && c.softmax_plus == 0) || c.blocking != Blocking::renormalize)
-            c.blocking = usual.blocking;
+        const bool has_sink = !c.sink.empty() || c.softmax_plus != 0;
+        if (!has_sink || c.blocking != Blocking::renormalize) c.blocking = usual.blocking;
         c.masked_value = usual.masked_value;
         c.empty_rows_are_nan = false;
     }

@@ -183,8 +183,7 @@ void denominators(Alternatives& to) {
     if (plan.config.rule || !problem.asked.sink.empty()) return;
     const double own = problem.asked.softmax_plus;
     to.asked(own == 0 ? "nothing" : shortest_decimal(own));
-    for (const double more : {0, 1})
-        to.set(shortest_decimal(more), &Conventions::softmax_plus, more, 2);
+    to.set(own == 0 ? "1" : "0", &Conventions::softmax_plus, own == 0 ? 1 : 0, 2);
     for (const std::size_t multiple : {8U, 16U, 32U, 64U, 128U})
         if (const std::size_t more = (multiple - plan.kv_len % multiple) % multiple; more != 0)
             to.set(concat(more, ", as padded keys of 0"), &Conventions::softmax_plus,
@@ -224,8 +223,8 @@ std::string denominator_flag(const Problem& problem, const Conventions& found) {
     const double logit = std::log(found.softmax_plus), rounded = std::round(1e4 * logit) / 1e4;
     const std::string more = shortest_decimal(found.softmax_plus),
                       sink = shortest_decimal(std::abs(rounded - logit) < 1e-6 ? rounded : logit);
-    const bool is_shorter = problem.asked.sink.empty() && more.size() <= sink.size();
-    return is_shorter ? "--softmax-plus " + more : "--sink=" + sink;
+    const bool is_sink = !problem.asked.sink.empty() || more.size() > sink.size();
+    return is_sink ? "--sink=" + sink : "--softmax-plus " + more;
 }
 
 using Lengths = std::vector<std::uint64_t>;
