@@ -112,6 +112,8 @@ MASKS = (  # asked, named, seen; * needs the weights or as many columns as keys
     ("--causal", r"query \d attends to keys", CAUSAL & SETS[4]),
 )
 SINKS = np.array([0.5, -0.75, 1.25])[:, None, None]
+SLOPES = np.array([1, 0.5, 0.25])[:, None, None]
+FLIPPED = "key heads in the opposite order"
 SCALES = (("1/d_k", 1 / D), (r"--scale 1\b", 1), (r"ln\(2\)/sqrt\(d_k\)", np.log(2) / D**0.5), (r"--scale 0.3\b", 0.3),
           (r"1/sqrt\(heads d_k\)", (HEADS * D) ** -0.5), (r"sqrt\(d_k\)", D**0.5), (r"1/sqrt\(kv_len\)", TOKENS**-0.5))
 FUNCTIONS = (("score", lambda s: s), ("max(score, 0)", lambda s: np.maximum(s, 0)),
@@ -138,9 +140,24 @@ CLASSES = [
     *((f"weights {named} / sum", "sdpa", re.escape(f"weights {named} / sum"),
        lambda f=f: weighed(lambda s: f(s) / f(s).sum(-1, keepdims=True))) for named, f in FUNCTIONS[1:4]),
     ("weights of max", "sdpa", r"e\^max", lambda: attend(sink=attend()["scores"].max(-1, keepdims=True))),
-    *((f"cosine {scale}", "sdpa", f"cosines.*|scale {scale}", lambda scale=scale: attend(scale=scale, cosine=True))
+    *((f"cosine {scale}", "sdpa", f"--qk-norm l2 and --scale {scale}|--qk-norm l2 .asked: off", lambda scale=scale: attend(scale=scale, cosine=True))
       for scale in (D**-0.5, 1, 10, 7.3)),
-    *((f"denominator {more}", "sdpa", "--sink=", lambda more=more: attend(sink=np.log(more))) for more in (0.5, 2, 5)),
+    *((f"denominator {more}", "sdpa", f"--softmax-plus {more} ", lambda more=more: attend(sink=np.log(more))) for more in (0.5, 2, 5)),
+    *((f"asked {asked}", f"sdpa --softmax-plus {asked}", f"--softmax-plus {n} ",
+       lambda n=n: attend(sink=np.log(n))) for asked, n in ((1, 0), (1, 2), (2, 1), (3, 0.7))),
+    *((f"sink {s}", flags, f"--sink={s}\\b", lambda s=s: attend(sink=s))
+      for flags in ("sdpa", "sdpa --sink 0.25") for s in (0.5, -1, 2)),
+    ("no norm", "sdpa --qk-norm l2", "--no-qk-norm", attend),
+    ("scale with a norm", "sdpa --qk-norm l2", "--scale 3.7", lambda: attend(scale=3.7, cosine=True)),
+    ("sink in base 2", "sdpa --sink 0.5", "--sink=0.3465", lambda: attend(sink=0.5 * np.log(2))),
+    ("sink after the maximum", "sdpa --sink 0.5", "each row's maximum",
+     lambda: attend(sink=0.5 + attend()["scores"].max(-1, keepdims=True))),
+    ("slopes in base 2", "sdpa --alibi --alibi-slopes 1,0.5,0.25", "slopes of ALiBi times 0.693147",
+     lambda: attend(bias=-abs(Q - K) * SLOPES * np.log(2))),
+    *((f"{FLIPPED}{of}", "sdpa", f"{FLIPPED}{of} ", port) for of, port in (
+        ("", lambda: attend(k=k[:, ::-1], v=v[:, ::-1])), (", of keys alone", lambda: attend(k=k[:, ::-1])),
+        (", of values alone", lambda: attend(v=v[:, ::-1])))),
+    ("keys of the first head", "sdpa", "first key head for all, of keys alone", lambda: attend(k=k[:, :1])),
     ("padded keys", "sdpa", "8, as padded keys", lambda: attend(sink=np.log(8))),
     ("sinks of heads", "sdpa", "--sink=0.5,-0.75,1.25", lambda: attend(sink=SINKS)),
     ("sink left out", "sdpa --sink 0.5", "left out", attend),

@@ -193,13 +193,14 @@ bool CheckedQuestion::fits_type(const ProgramJudgement& judgement,
     for (std::size_t i = 0; i < given.size(); ++i) {
         const ArrayJudgement& array = judgement.arrays[i];
         if (!array.layout || array.is_right_if_transposed || type <= given[i].type ||
-            array.unlike != 0 ||
-            judge_.judge_as(given[i], *array.layout, type).verdict == Verdict::wrong)
+            array.unlike != 0)
             return false;
-        if (!rounds_factors || array.verdict != Verdict::wrong || holds_keys(array.id)) continue;
-        const double expected = judge_.error_of_factors(array.id, type);
-        if (array.rms < smallest_part * expected || array.rms > largest_part * expected)
-            return false;
+        if (rounds_factors && array.verdict == Verdict::wrong && !holds_keys(array.id)) {
+            const double expected = judge_.error_of_factors(array.id, type);
+            if (array.rms < smallest_part * expected || array.rms > largest_part * expected)
+                return false;
+        }
+        if (judge_.judge_as(given[i], *array.layout, type).verdict == Verdict::wrong) return false;
     }
     return true;
 }

@@ -77,7 +77,6 @@ void forget_roundings(Conventions& c, IsForgotten is_forgotten) {
 void forget_after_projections(Conventions& c) {
     Conventions kept;
     static_cast<ProjectionConvention&>(kept) = c;
-    kept.is_cosine = c.is_cosine;  // of products
     kept.roundings = std::move(c.roundings);
     c = std::move(kept);
     forget_roundings(c, [](Rounded what) { return what > Rounded::products; });
@@ -98,6 +97,7 @@ void forget_values(Conventions& c) {
     c.projects_out = true;
     c.used[2] = Tensor::value;
     c.rope.value_times = 0;
+    c.value_groups = HeadGroups::blocks;
     forget_roundings(c, [](Rounded what) { return what >= Rounded::output_factors; });
 }
 
@@ -145,7 +145,8 @@ void forget_unused_steps(const Problem& problem, Conventions& c) {
     const bool excludes = excludes_keys(problem, c);
     if (!excludes) {
         // To divide by the sum of the keys' weights leaves out a sink.
-        if (c.sink.empty() || c.blocking != Blocking::renormalize) c.blocking = usual.blocking;
+        const bool has_sink = !c.sink.empty() || c.softmax_plus != 0;
+        if (!has_sink || c.blocking != Blocking::renormalize) c.blocking = usual.blocking;
         c.masked_value = usual.masked_value;
         c.empty_rows_are_nan = false;
     }
@@ -194,7 +195,6 @@ std::size_t move_idle_stages(Conventions& c, bool excludes) {
 Conventions relevant_conventions(const Problem& problem, Conventions c, ArrayId array) {
     const Reach reach = reach_of(array);
     if (reach <= Reach::products) forget_after_projections(c);
-    if (reach == Reach::projections) c.is_cosine = false;
     if (reach == Reach::products || reach == Reach::weights) forget_values(c);
     forget_unused_projections(c);
     forget_unused_band(problem, array, c);

@@ -295,13 +295,12 @@ void mask_methods(Alternatives& to) {
             use("ignored", MaskUse::ignored);
         } else if (problem.mask(i)) {
             use("ignored", MaskUse::ignored);
-            to.add(name + "added twice", [=](auto& c) { c.masks[i].factor = 2; });
         }
     }
     to.asked("mask of each entry for all its heads", 1 + mask_operands.size());
-    if (problem.mask(0) && problem.mask(0)->shape[0] == plan.batch && plan.batch > 1 &&
-        plan.heads > 1)
-        to.set("masks tiled over entries and heads", &Conventions::mask_tiled, true);
+    for (std::size_t i = 0; i < mask_operands.size(); ++i)
+        if (problem.mask(i) && problem.mask(i)->shape[0] > 1 && plan.heads > 1)
+            to.set("masks tiled over entries and heads", &Conventions::mask_tiled, true);
 }
 
 std::string method_flag(const Problem& problem, const Conventions& found) {
@@ -369,6 +368,8 @@ void outputs(Alternatives& to) {
 
 constexpr ConventionRow conventions_of_arrays[] = {
     {"output", "output: ", outputs},
+    {"mask_factor", "additive mask times ", [](Alternatives&) {}, no_flag, nullptr,
+     [](Conventions& c) -> double& { return c.masks[0].factor; }},
     {"output_factor", "output times ", [](Alternatives&) {}, no_flag, nullptr,
      [](Conventions& c) -> double& { return c.output.factor; }},
     {"transposed", "", transpositions},

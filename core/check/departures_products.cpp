@@ -253,10 +253,21 @@ void rope_uses(Alternatives& to) {
 }
 
 void head_groups(Alternatives& to) {
-    if (to.problem.plan.kv_heads == 1 || to.problem.plan.kv_heads == to.problem.plan.heads) return;
+    const Plan& plan = to.problem.plan;
+    const bool is_grouped = plan.heads != plan.kv_heads;
+    const auto add = [&](HeadGroups groups, const std::string& words) {
+        for (const std::string_view of : {"", ", of keys alone", ", of values alone"})
+            if (of.empty() || !plan.config.rule)
+                to.add(words + std::string(of), is_grouped && of.empty() ? 3 : 1, [=](auto& c) {
+                    if (!of.ends_with("values alone")) c.groups = groups;
+                    if (!of.ends_with("keys alone")) c.value_groups = groups;
+                });
+    };
+    if (plan.kv_heads == 1) return;
     to.asked("blocks");
-    to.set("interleaved", &Conventions::groups, HeadGroups::interleaved);
-    to.set("the first key head for all", &Conventions::groups, HeadGroups::first);
+    if (is_grouped) add(HeadGroups::interleaved, "interleaved");
+    add(HeadGroups::first, "the first key head for all");
+    add(HeadGroups::reversed, "key heads in the opposite order");
 }
 
 /// Of linear attention.
@@ -275,6 +286,15 @@ void states(Alternatives& to) {
 
 constexpr ConventionRow conventions_of_products[] = {
     {"state", "states: ", states},
+    {"qk_norm", "",
+     [](Alternatives& to) {
+         const bool asked = to.problem.asked.qk_norm;
+         to.asked(asked ? "on" : "off");
+         to.set(asked ? "off" : "on", &Conventions::qk_norm, !asked, 2);
+     },
+     [](const Problem&, const Conventions& c) {
+         return std::string(c.qk_norm ? "--qk-norm l2" : "--no-qk-norm");
+     }},
     {"scale", "scale ", scales, scale_flag, nullptr,
      [](Conventions& c) -> double& { return c.scale; }, 0, true},
     {"rope_pairs", "rotary pairs ", rope_pairs, pairs_flag},

@@ -1,25 +1,25 @@
 // Rules by position instead of the question's: those that fit the keys that queries are seen to
 // attend to or, where these are not known, rules with small numbers.
 #include "core/check/departures.hpp"
-#include "core/expression/rows.hpp"
+#include "core/check/evaluate.hpp"
 
 namespace attn {
 namespace {
 
 enum class With { either, no_causal, causal };
 
-/// In the order in which they are named. N is a number, B a band of q - k, S the ids of two
-/// segments, of which the first has N tokens.
+/// In the order in which they are named. N is a number, above 1 where it divides, B a band of
+/// q - k, S the ids of two segments, of which the first has N tokens.
 struct RuleRow {
     std::string_view formula, flag = {};
     With with = With::either;
 };
 constexpr RuleRow rule_rows[] = {
     {"B", "--window B"},
+    {"k < N", "--kv-lengths N"},
     {"k <= q || k < N", "--causal --prefix-len N", With::no_causal},
     {"q // N == k // N", "--chunk N"},
     {"(q - k) % N == 0", "--dilation N"},
-    {"k < N", "--kv-lengths N"},
     {"k >= N"},
     {"(q < N) == (k < N)", "--segment-ids S"},
     {"k < N || B", "--window B --keep-first N"},
@@ -86,7 +86,8 @@ private:
                    has_band = row.formula.find('B') != row.formula.npos;
         const std::size_t most = seen_ != nullptr ? (has_band ? 64 : 1024) : has_band ? 4 : 1024;
         bool any = false;
-        for (std::size_t n = 1; n < (has_number ? std::min(plan_.kv_len, most + 1) : 2);
+        for (std::size_t n = row.formula.find_first_of("/%") == row.formula.npos ? 1 : 2;
+             n < (has_number ? std::min(plan_.kv_len, most + 1) : 2);
              n = n < 16 || plan_.kv_len <= 64 || seen_ != nullptr ? n + 1 : 2 * n) {
             const std::string number = std::to_string(n),
                               formula = filled(row.formula, 'N', number);
@@ -103,9 +104,9 @@ private:
             } else if (seen_ == nullptr) {
                 for (std::int64_t left = 0; left < std::min<std::int64_t>(9, kv_len()); ++left) {
                     add({left, left});
-                    add({left, 0});
+                    if (left != 0 && !causal) add({left, 0});
                 }
-                add({unbounded, -1});
+                if (!causal || !has_number) add({unbounded, -1});
             } else if (const auto band = band_beside(formula, causal)) {
                 add(*band);
             }
@@ -121,11 +122,11 @@ private:
     }
 
     /// Of the pairs of the first head that the rest of the formula does not hold.
-    std::optional<Band> band_beside(const std::string& formula, bool causal) const {
+    std::optional<Band> band_beside(const std::string& formula, bool causal) {
         const Expression others = parse_expression("", filled(formula, 'B', "0"), {}, {});
         Band band;
         for (std::size_t row = 0; row < plan_.rows; ++row) {
-            const auto allowed = row_of_rule(others, 0, 0, row);
+            const std::vector<char>& allowed = row_of_rule(others, 0, 0, row);
             for (std::size_t k = 0; k < plan_.kv_len; ++k) {
                 const std::int64_t distance = position_of(0, row) - as_signed(k);
                 if (causal && distance < 0) continue;
@@ -252,26 +253,41 @@ private:
 
     /// With what is seen; or that no earlier rule is the same.
     bool agrees(const Expression& rule) {
-        std::vector<bool> all;
+        if (seen_ == nullptr) return is_new(rule);
         for (std::size_t b = 0; b < plan_.batch; ++b)
-            for (std::size_t h = 0; h < (seen_ == nullptr ? 1 : plan_.heads); ++h)
+            for (std::size_t h = 0; h < plan_.heads; ++h)
                 for (std::size_t row = 0; row < plan_.rows; ++row) {
-                    const std::vector<char> allowed = row_of_rule(rule, b, h, row);
-                    if (seen_ == nullptr) all.insert(all.end(), allowed.begin(), allowed.end());
-                    for (std::size_t k = 0; k < plan_.kv_len && seen_ != nullptr; ++k)
+                    const std::vector<char>& allowed = row_of_rule(rule, b, h, row);
+                    for (std::size_t k = 0; k < plan_.kv_len; ++k)
                         if (seen_at(b, h, row, k) ==
                             (allowed[k] ? SeenKey::excluded : SeenKey::attended))
                             return false;
                 }
-        return seen_ != nullptr || tried_.insert(std::hash<std::vector<bool>>()(all)).second;
+        return true;
     }
 
-    std::vector<char> row_of_rule(const Expression& rule, std::size_t b, std::size_t h,
-                                  std::size_t row) const {
-        const std::unique_ptr<bool[]> allowed(new bool[plan_.kv_len]);
-        compute_row(rule, sizes_, {b, h, plan_.first_query + row}, 0,
-                    std::span(allowed.get(), plan_.kv_len));
-        return {allowed.get(), allowed.get() + plan_.kv_len};
+    /// Rules that are the same in a few rows are compared in all.
+    bool is_new(const Expression& rule) {
+        const auto rows = [&](const Expression& of, std::size_t step) {
+            std::vector<char> some;
+            for (std::size_t i = 0; i < plan_.batch * plan_.rows; i += step)
+                std::ranges::copy(row_of_rule(of, i / plan_.rows, 0, i % plan_.rows),
+                                  std::back_inserter(some));
+            return some;
+        };
+        std::vector<Expression>& like = tried_[rows(rule, plan_.rows / 8 + 1)];
+        if (std::ranges::any_of(like, [&](const auto& x) { return rows(x, 1) == rows(rule, 1); }))
+            return false;
+        like.push_back(rule);
+        return true;
+    }
+
+    /// Valid until the next call.
+    const std::vector<char>& row_of_rule(const Expression& rule, std::size_t b, std::size_t h,
+                                         std::size_t row) {
+        allowed_.assign(plan_.kv_len, 1);
+        exclude_keys(rule, sizes_, {b, h, plan_.first_query + row}, allowed_);
+        return allowed_;
     }
 
     SeenKey seen_at(std::size_t b, std::size_t h, std::size_t row, std::size_t k) const {
@@ -286,7 +302,8 @@ private:
     const Plan& plan_;
     ExpressionSizes sizes_;
     const SeenWeights* seen_;
-    std::set<std::size_t> tried_;
+    std::map<std::vector<char>, std::vector<Expression>> tried_;  ///< by some of their rows
+    std::vector<char> allowed_;
 };
 
 constexpr ConventionRow conventions_of_rules[] = {

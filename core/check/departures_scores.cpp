@@ -151,7 +151,7 @@ void sinks(Alternatives& to) {
     const auto set = [&](const char* words, std::vector<double> sink) {
         to.set(words, &Conventions::sink, std::move(sink));
     };
-    if (asked.empty()) return to.set("0", &Conventions::sink, {0}, 2);
+    if (asked.empty()) return;
     const auto changed = [&](auto change) {
         std::vector<double> sink = asked;
         for (double& one : sink) one = change(one);
@@ -161,6 +161,8 @@ void sinks(Alternatives& to) {
     to.add("times the scale", [](auto& c) {
         for (double& one : c.sink) one *= c.scale;
     });
+    set("times ln(2)", changed([](double s) { return s * std::numbers::ln2; }));
+    to.set("added to each row's maximum", &Conventions::sink_from_max, true);
     set("that of the first head", {asked[0]});
     set("of the heads in the opposite order", {asked.rbegin(), asked.rend()});
     set("0", changed([](double) { return 0; }));
@@ -169,9 +171,8 @@ void sinks(Alternatives& to) {
         set("added to the denominator as it is", changed([](double s) { return std::log(s); }));
 }
 
-std::string sink_flag(const Problem& problem, const Conventions& found) {
-    const std::string flag = found.sink.empty() ? "" : "--sink=" + listed_numbers(found.sink);
-    return problem.plan.config.softmax_plus == 0 ? flag : "--softmax-plus 0 " + flag;
+std::string sink_flag(const Problem&, const Conventions& found) {
+    return found.sink.empty() || found.sink_from_max ? "" : "--sink=" + listed_numbers(found.sink);
 }
 
 /// Padded keys and values of 0 add 1 each. What the rows of their weights lack of 1 shows the sink
@@ -180,13 +181,15 @@ void denominators(Alternatives& to) {
     const Problem& problem = to.problem;
     const Plan& plan = problem.plan;
     if (plan.config.rule || !problem.asked.sink.empty()) return;
-    to.asked("nothing");
+    const double own = problem.asked.softmax_plus;
+    to.asked(own == 0 ? "nothing" : shortest_decimal(own));
+    to.set(own == 0 ? "1" : "0", &Conventions::softmax_plus, own == 0 ? 1 : 0, 2);
     for (const std::size_t multiple : {8U, 16U, 32U, 64U, 128U})
         if (const std::size_t more = (multiple - plan.kv_len % multiple) % multiple; more != 0)
-            to.set(concat(more, ", as padded keys of 0"), &Conventions::more_sum,
+            to.set(concat(more, ", as padded keys of 0"), &Conventions::softmax_plus,
                    static_cast<double>(more), 2);
-    to.set("e^max of each row", &Conventions::sink_is_max, true, 2);
-    if (!problem.seen) return;
+    to.set("e^max of each row", &Conventions::sink_from_max, true, 2);
+    if (!problem.seen || own != 0) return;
     const Evaluator evaluator(problem, NumberType::float64);
     Candidate asked(evaluator, problem.asked, false);
     std::vector<double> sink;
@@ -204,15 +207,24 @@ void denominators(Alternatives& to) {
         sink.push_back(of_head);
     }
     if (std::ranges::max(sink) - std::ranges::min(sink) < 1e-3) sink.resize(1);
+    const double plus = std::round(100 * std::exp(sink[0])) / 100;
+    if (sink.size() == 1 && std::abs(std::log(plus) - sink[0]) < 1e-4)
+        return to.set(shortest_decimal(plus), &Conventions::softmax_plus, plus, 2);
     for (const double digits : {1e2, 1e4, 1e7}) {
         for (double& one : sink) one = std::round(one * 1e7 / digits) / (1e7 / digits);
         to.set("e^sink", &Conventions::sink, sink, 2);
     }
 }
 
+/// As a sink where its logit has fewer digits, or the question has one.
 std::string denominator_flag(const Problem& problem, const Conventions& found) {
-    if (found.sink_is_max || !found.sink.empty()) return sink_flag(problem, found);
-    return "--sink=" + shortest_decimal(std::log(found.more_sum));
+    if (found.sink_from_max || (found.softmax_plus == 0 && !found.sink.empty()))
+        return sink_flag(problem, found);
+    const double logit = std::log(found.softmax_plus), rounded = std::round(1e4 * logit) / 1e4;
+    const std::string more = shortest_decimal(found.softmax_plus),
+                      sink = shortest_decimal(std::abs(rounded - logit) < 1e-6 ? rounded : logit);
+    const bool is_sink = !problem.asked.sink.empty() || more.size() > sink.size();
+    return is_sink ? "--sink=" + sink : "--softmax-plus " + more;
 }
 
 using Lengths = std::vector<std::uint64_t>;
@@ -305,7 +317,7 @@ void softmax_axes(Alternatives& to) {
     if (plan.batch > 1) to.set("batch entries", &Conventions::axis, SoftmaxAxis::batch);
 }
 
-/// Functions other than the softmax, and products of normalised queries and keys.
+/// Functions other than the softmax.
 void weight_functions(Alternatives& to) {
     if (to.problem.plan.config.rule) return;
     to.asked("softmax");
@@ -320,8 +332,6 @@ void weight_functions(Alternatives& to) {
                 c.sums_to_one = sums;
             });
         }
-    to.asked("products", 1);
-    to.set("cosines of queries and keys", &Conventions::is_cosine, true, 2);
 }
 
 void stated_sums(Alternatives& to) {
@@ -338,7 +348,7 @@ void stated_sums(Alternatives& to) {
                                         {"negated", -1.0}})
         to.set(found, &Conventions::log_factor, factor, 2);
     for (std::size_t i = 1; i < std::size(words); ++i)
-        if (i != 4 || !to.problem.asked.sink.empty())
+        if (i != 4 || !to.problem.plan.config.sinks().empty())
             to.set(words[i], &Conventions::stated_sum, static_cast<StatedSum>(i), 2);
     to.set("mean in place of the sum", &Conventions::sum_factor,
            1 / static_cast<double>(to.problem.plan.kv_len), 2);
@@ -350,12 +360,14 @@ constexpr ConventionRow conventions_of_scores[] = {
     {"logsumexp_sum", "logsumexp of exponentials times ", [](Alternatives&) {}, no_flag, nullptr,
      [](Conventions& c) -> double& { return c.sum_factor; }},
     {"denominator", "added to the denominator: ", denominators, denominator_flag, nullptr,
-     [](Conventions& c) -> double& { return c.more_sum; }, 1, true},
+     [](Conventions& c) -> double& { return c.softmax_plus; }, 1, true},
     {"softcap", "soft cap ", softcaps, softcap_flag, nullptr,
      [](Conventions& c) -> double& { return c.softcap; }, 16},
     {"softcap_order", "order: ", score_orders},
     {"alibi_sign", "sign of ALiBi: ", alibi_signs},
     {"alibi_slopes", "slopes of ALiBi: ", alibi_slopes, slopes_flag},
+    {"alibi_factor", "slopes of ALiBi times ", [](Alternatives&) {}, no_flag, nullptr,
+     [](Conventions& c) -> double& { return c.alibi.sign; }},
     {"sink", "sink ", sinks, sink_flag},
     {"kv_lengths", "valid keys: ", valid_keys, lengths_flag},
     {"softmax_axis", "softmax over ", softmax_axes},

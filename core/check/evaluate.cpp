@@ -120,10 +120,12 @@ RowsView Candidate::unrotated(Tensor slot, std::size_t batch, std::size_t head) 
     return heads->view().part((batch * problem_.head_count(slot) + head) * tokens, tokens);
 }
 
-std::size_t Candidate::kv_head_of(std::size_t head) const {
-    if (c_.groups == HeadGroups::interleaved) return head % plan_.kv_heads;
-    if (c_.groups == HeadGroups::first) return 0;
-    return head / (plan_.heads / plan_.kv_heads);
+std::size_t Candidate::kv_head_of(std::size_t head, Tensor slot) const {
+    const HeadGroups groups = slot == Tensor::value ? c_.value_groups : c_.groups;
+    if (groups == HeadGroups::interleaved) return head % plan_.kv_heads;
+    if (groups == HeadGroups::first) return 0;
+    const std::size_t block = head / (plan_.heads / plan_.kv_heads);
+    return groups == HeadGroups::reversed ? plan_.kv_heads - 1 - block : block;
 }
 
 RowsView Candidate::query_of(const RowIndex& at) {

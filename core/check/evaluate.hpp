@@ -4,6 +4,7 @@
 #pragma once
 
 #include "core/check/tensors.hpp"
+#include "core/expression/rows.hpp"
 
 namespace attn {
 
@@ -69,6 +70,10 @@ struct QueryRow {
     std::vector<double> moves, unmoved_error;
 };
 
+/// Sets `allowed` to 0 for the keys that the formula of a mask excludes.
+void exclude_keys(const Expression& mask, const ExpressionSizes& sizes, const ExpressionRow& row,
+                  std::vector<char>& allowed);
+
 /// (e^x - 1) / x of a weight's relative error; infinite where the weight may become any other.
 double growth_of(double error);
 
@@ -132,7 +137,7 @@ private:
     /// Keys or values of all keys, cached ones first; rotated.
     RowsView joined(Tensor slot, std::size_t batch, std::size_t kv_head);
     Candidate& as_stored();
-    std::size_t kv_head_of(std::size_t head) const;
+    std::size_t kv_head_of(std::size_t head, Tensor slot = Tensor::key) const;
     RowsView query_of(const RowIndex& at);
 
     // Scores.

@@ -35,6 +35,7 @@ public:
         double value, uncertainty;
     };
     std::optional<Best> best() const {
+        if (errors_at(1) == errors_at(2)) return std::nullopt;  // it has no effect
         double x = nearest_of_grid();
         std::vector<double> errors = errors_at(x);
         double squares = product_of(errors, errors), slopes_squared = 0;

@@ -28,8 +28,9 @@ bool Candidate::has_noise(const Evaluator& evaluator, const Conventions& c, Arra
                                          "logsumexp"};
     const Problem& problem = evaluator.problem();
     const NumberType type = evaluator.arithmetic();
-    if (c.is_cosine || c.weights || c.sink_is_max || c.output != OutputConvention() ||
-        c.state != StateConvention() || c.stated_sum != StatedSum::logsumexp || c.log_factor != 1)
+    if (c.weights || c.sink_from_max || c.groups != c.value_groups || c.log_factor != 1 ||
+        c.output != OutputConvention() || c.state != StateConvention() ||
+        c.stated_sum != StatedSum::logsumexp)
         return false;
     if ((type != NumberType::float16 && type != NumberType::bfloat16) || c.drops ||
         c.modifies_scores() || c.prob_mod || problem.plan.config.top_k || problem.input_norm ||
@@ -38,7 +39,7 @@ bool Candidate::has_noise(const Evaluator& evaluator, const Conventions& c, Arra
     // In linear attention the roundings of normalised queries and keys are among those of its
     // steps.
     if (problem.plan.config.rule) return outputs.has(array);
-    if (problem.plan.config.qk_norm) return false;
+    if (c.qk_norm) return false;
     return (outputs.has(array) || of_softmax.has(array)) && c.axis == SoftmaxAxis::keys &&
            c.blocking == Blocking::before;
 }

@@ -20,7 +20,7 @@ double growth_of(double error) {
 }
 
 void Candidate::weigh_values(QueryRow& q) {
-    const RowsView values = joined(Tensor::value, q.at.batch, kv_head_of(q.at.head));
+    const RowsView values = joined(Tensor::value, q.at.batch, kv_head_of(q.at.head, Tensor::value));
     const std::size_t count = values.rows, d = values.columns;
     Numbers& weights = dropped_;
     weights.value.resize(count);
@@ -229,7 +229,8 @@ void Candidate::add_projected_moves(const QueryRow& q, const RowsView& weight,
             y[o] = inner_product(x, head.weight.at(o), head.weight.columns);
     };
     if (head.values.rows == 0) {
-        const RowsView values = joined(Tensor::value, q.at.batch, kv_head_of(q.at.head));
+        const RowsView values =
+            joined(Tensor::value, q.at.batch, kv_head_of(q.at.head, Tensor::value));
         head.weight = BoundedRows(weight.rows, values.columns);
         for (std::size_t o = 0; o < weight.rows; ++o)
             for (std::size_t c = 0; c < values.columns; ++c)

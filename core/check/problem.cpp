@@ -93,6 +93,7 @@ Conventions conventions_of(const Problem& problem) {
     asked.rope.by_ids = plan.query_positions.ids != nullptr;
     if (!asked.rope.by_ids)
         asked.rope.first_query = asked.rope.first_key = as_signed(plan.past_len);
+    asked.qk_norm = plan.config.qk_norm;
     asked.scale = *plan.config.scale;
     asked.softcap = plan.config.softcap;
     asked.mask_mod = !plan.mask_formulas.empty();
@@ -113,7 +114,8 @@ Conventions conventions_of(const Problem& problem) {
         asked.masks[i] = {has_mask(problem, i, false) ? MaskUse::added : MaskUse::blocks,
                           plan.keeps_true()};
     if (plan.config.mask_method == MaskMethod::renormalize) asked.blocking = Blocking::renormalize;
-    asked.sink = plan.config.sinks();
+    asked.sink = plan.config.sink;
+    asked.softmax_plus = plan.config.softmax_plus;
     asked.drops = plan.config.dropout != 0;
     return asked;
 }

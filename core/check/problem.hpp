@@ -45,8 +45,8 @@ enum class HeadSplit {
     unpacked,     ///< the inverse: stored as (heads, 3, d) columns, read as (3, heads, d)
 };
 
-/// Which key head a query head uses: h / group, h % kv_heads, or 0.
-enum class HeadGroups { blocks, interleaved, first };
+/// Which key head a query head uses: h / group, h % kv_heads, 0, or h / group from the last one.
+enum class HeadGroups { blocks, interleaved, first, reversed };
 
 /// The order of what is done to scores before the softmax. A formula of scores follows alibi.
 enum class ScoreStage { scale, softcap, alibi, bias, block };  ///< bias: additive masks
@@ -197,7 +197,8 @@ struct ProjectionConvention {
     /// The source that each is projected from, and the weight and bias that project it.
     std::array<Tensor, 3> projected_from{Tensor::query, Tensor::key, Tensor::value};
     std::array<Tensor, 3> projected_by{Tensor::query, Tensor::key, Tensor::value};
-    HeadGroups groups = HeadGroups::blocks;
+    HeadGroups groups = HeadGroups::blocks, value_groups = HeadGroups::blocks;
+    bool qk_norm = false;  ///< new queries and keys are divided by their L2 norms
     RopeConvention rope;
 
     auto operator<=>(const ProjectionConvention&) const = default;
@@ -213,7 +214,6 @@ struct Conventions : ProjectionConvention {
     // Scores. Each stage is applied to what the one before gives, masked scores included.
     double scale = 1;
     std::vector<double> head_scales;  ///< factors on it, one for each head; empty: none
-    bool is_cosine = false;           ///< products are those of normalised queries and keys
     double softcap = 0;               ///< 0 is off
     bool softcap_multiplies = true;   ///< c tanh(x / c); else tanh(x / c)
     std::array<ScoreStage, 5> order = default_score_order;
@@ -237,8 +237,8 @@ struct Conventions : ProjectionConvention {
     // Weights.
     SoftmaxAxis axis = SoftmaxAxis::keys;
     std::vector<double> sink;                   ///< empty: none
-    bool sink_is_max = false;                   ///< each row's sink is its largest score
-    double more_sum = 0;                        ///< added to the denominator, as e^sink is
+    bool sink_from_max = false;                 ///< each row's is added to its largest score, or 0
+    double softmax_plus = 0;                    ///< added to the denominator, instead of a sink
     std::shared_ptr<const Expression> weights;  ///< of a score, instead of a softmax; or null
     bool sums_to_one = false;                   ///< these weights are divided by their sum
     StatedSum stated_sum = StatedSum::logsumexp;

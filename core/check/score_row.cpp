@@ -8,6 +8,17 @@
 
 namespace attn {
 
+void exclude_keys(const Expression& mask, const ExpressionSizes& sizes, const ExpressionRow& row,
+                  std::vector<char>& allowed) {
+    std::array<bool, 512> attends{};
+    for (std::size_t first = 0; first < allowed.size(); first += attends.size()) {
+        const std::size_t count = std::min(attends.size(), allowed.size() - first);
+        compute_row(mask, sizes, row, first, std::span(attends.data(), count));
+        for (std::size_t k = 0; k < count; ++k)
+            if (!attends[k]) allowed[first + k] = 0;
+    }
+}
+
 struct Candidate::MaskRow {
     const double* values;
     std::size_t step, end;  ///< keys from `end` on are beyond its columns
@@ -19,9 +30,8 @@ Candidate::MaskRow Candidate::mask_row(const QueryRow& q, std::size_t which) con
     const OperandNumbers& mask = *problem_.mask(which);
     const bool is_transposed = c_.mask_transposed && which == 0;
     const std::size_t query = plan_.first_query + q.at.row;
-    const std::size_t batch = c_.mask_tiled && which == 0
-                                  ? (q.at.batch * plan_.heads + q.at.head) % plan_.batch
-                                  : q.at.batch;
+    const std::size_t batch =
+        c_.mask_tiled ? (q.at.batch * plan_.heads + q.at.head) % plan_.batch : q.at.batch;
     const std::size_t index[3] = {batch, q.at.head, is_transposed ? 0 : query};
     std::size_t at = 0;
     for (std::size_t i = 0; i < 3; ++i)
@@ -47,11 +57,8 @@ void Candidate::find_allowed(QueryRow& q) {
     const BandConvention& band = c_.band;
     const std::int64_t position = position_of(q, band.offset), all = as_signed(keys);
     const auto apply = [&](const Expression& formula) {
-        const std::unique_ptr<bool[]> allowed(new bool[keys]);
-        compute_row(formula, plan_.expression_sizes(), {q.at.batch, q.at.head, query}, 0,
-                    std::span(allowed.get(), keys));
-        for (std::size_t k = 0; k < keys; ++k)
-            if (!allowed[k]) q.is_allowed[k] = 0;
+        exclude_keys(formula, plan_.expression_sizes(), {q.at.batch, q.at.head, query},
+                     q.is_allowed);
     };
     if (c_.rule)
         apply(c_.rule->formula);
@@ -114,17 +121,6 @@ void Candidate::score(QueryRow& q) {
             q.raw.store(k, error.independent, model_);
             q.raw.common[k] = error.common;
         }
-    }
-    const auto length = [](const RowsView& row) {
-        return std::max(norms_of(row.value, nullptr, row.columns).two, 1e-12);
-    };
-    const double of_query = c_.is_cosine ? length(query) : 1;
-    for (std::size_t k = 0; k < count && c_.is_cosine; ++k) {
-        const double lengths = of_query * length(keys.part(k));
-        q.raw.value[k] /= lengths;
-        if (!with_errors_) continue;
-        q.raw.independent[k] = 2 * q.raw.independent[k] / lengths + 8 * model_.unit();
-        q.raw.common[k] *= 2 / lengths;
     }
     round_numbers(Rounded::products, q.raw);
     find_allowed(q);
@@ -340,7 +336,7 @@ void Candidate::add_masks(const QueryRow& q, KeyNumbers& x) const {
 }
 
 void Candidate::block_scores(const QueryRow& q, KeyNumbers& x) const {
-    if (c_.blocking != Blocking::before) return;
+    if (c_.blocking != Blocking::before && !std::isfinite(c_.masked_value)) return;
     for (std::size_t k = 0; k < x.value.size(); ++k) {
         if (q.is_unblocked[k] != 0 || x.value[k] == no_score) continue;
         double error = 0;

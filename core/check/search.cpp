@@ -212,11 +212,9 @@ private:
             }
         };
         fit_from({});
-        Conventions cosine = problem_.asked;
-        cosine.is_cosine = true;
         const std::size_t listed = options_.size();
         for (std::size_t i = 0; i < listed && found.empty(); ++i)
-            if (changed_by({i}) == cosine) fit_from({i});
+            if (changed_by({i}).qk_norm != problem_.asked.qk_norm) fit_from({i});
         return found;
     }
 
@@ -259,8 +257,8 @@ private:
     std::optional<Fit> fit_of(const Combination& changes) {
         const Conventions conventions = changed_by(changes);
         if (!problem_.fits(conventions)) return std::nullopt;
-        // The errors of single changes are needed, so each is computed.
-        const bool may_skip = changes.size() > 1;
+        // The errors of changes that pairs may have are needed, so each is computed.
+        const bool may_skip = changes.size() > 1 || options_[changes[0]].max_changes == 1;
         std::vector<std::optional<Conventions>> relevant(comparison_.arrays().size());
         Reproduction reproduction(comparison_, conventions);
         const std::vector<TheirRow>& probes = comparison_.probes();

@@ -24,7 +24,7 @@ double scaled_at(const KeyNumbers& scores, double largest_score) {
 }  // namespace
 
 double Candidate::sink_of_head(std::size_t head) const {
-    if (c_.more_sum > 0) return std::log(c_.more_sum);
+    if (c_.softmax_plus > 0) return std::log(c_.softmax_plus);
     if (c_.sink.empty()) return no_score;
     return c_.sink[c_.sink.size() == 1 ? 0 : head];
 }
@@ -120,7 +120,7 @@ void Candidate::softmax_of_keys(QueryRow& q, const std::vector<char>* counts, bo
     const auto is_in = [&](std::size_t k) {
         return (counts == nullptr || (*counts)[k] != 0) && x[k] != no_score;
     };
-    double shift = sink;
+    double shift = c_.sink_from_max ? no_score : sink;
     bool has_nan = false;
     for (std::size_t k = 0; k < count; ++k) {
         if (!is_in(k)) continue;
@@ -138,7 +138,8 @@ void Candidate::softmax_of_keys(QueryRow& q, const std::vector<char>* counts, bo
         q.common = q.independent;
         return;
     }
-    if (c_.sink_is_max && with_sink) sink = shift;
+    if (c_.sink_from_max && with_sink) sink = sink == no_score ? shift : sink + shift;
+    shift = std::max(shift, sink);
     double sum = sink == no_score ? 0 : std::exp(sink - shift);
     const double sink_part = sum;
     for (std::size_t k = 0; k < count; ++k) {
@@ -374,7 +375,7 @@ double Candidate::kept_of(const QueryRow& q, std::size_t key) const {
 double Candidate::dropped(const QueryRow& q, std::size_t key, double x) const {
     x *= c_.weight_factor;
     if (!c_.drops || is_linear_) return x;
-    if (kept_of(q, key) == 0) return 0;
+    if (kept_of(q, key) == 0) return std::isnan(x) ? x : 0;
     return c_.rescales_dropout ? x * problem_.kept_weight : x;
 }
 

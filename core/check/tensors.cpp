@@ -44,6 +44,7 @@ Key key_of_heads(Tensor slot, const Conventions& c) {
         const std::size_t by = index_of(c.projected_by[index_of(one)]);
         append(key, key_of(c.projected_from[index_of(one)], by, c.transposed[by], c.adds_bias[by]));
     }
+    if (slot != Tensor::value) append(key, key_of(c.qk_norm));
     add_operand_types(key, c);
     return key;
 }
@@ -345,9 +346,9 @@ std::shared_ptr<const BoundedRows> Evaluator::heads(Tensor slot, const Conventio
                     }
         }
         // The error of a row's factor is common to its numbers.
-        if (slot != Tensor::value && (norm || problem_.plan.config.qk_norm))
+        if (slot != Tensor::value && (norm || c.qk_norm))
             x.spread = std::sqrt(static_cast<double>(x.columns));
-        if (problem_.plan.config.qk_norm && slot != Tensor::value)
+        if (c.qk_norm && slot != Tensor::value)
             for (std::size_t row = 0; row < x.rows; ++row)
                 normalise_length_with_error(model_, x.at(row), x.error_at(row), x.columns,
                                             problem_.plan.config.rule.has_value());

@@ -213,7 +213,7 @@ def alibi_slopes(q):
 
 def sink(q):
     if q.sink is None:
-        yield "0", {"sink": [0.0] * q.heads, "axis": "keys"}
+        yield "0", {"sink": [0.0] * q.heads, "axis": "keys"}, ("denominator",)
         return
     yield "none", {"sink": None}
     yield "0", {"sink": [0.0] * q.heads}
