@@ -27,7 +27,7 @@ def attention(query, key, value, allowed=True):
     return weights, weights @ value
 
 
-def recurrence(query, key, value, factors, bonus, scale, state):
+def recurrence(query, key, value, factors, bonus, scale, state, normalizes=False):
     group, outputs, states = query.shape[1] // key.shape[1], [], []
     for i in range(query.shape[2]):
         added = key[:, :, i, :, None] * value[:, :, i, None]
@@ -35,7 +35,13 @@ def recurrence(query, key, value, factors, bonus, scale, state):
         read = state if bonus is None else before + bonus[:, :, None] * added
         outputs.append(scale * (query[:, :, i, None] @ read.repeat(group, 1))[:, :, 0])
         states.append(state)
-    return np.stack(outputs, 2), np.stack(states, 2)
+    outputs, states = np.stack(outputs, 2), np.stack(states, 2)
+    if normalizes:  # RetNet's parallel form (arXiv 2307.08621, section 2.3)
+        ends = np.cumprod(factors[..., 0], -1)  # no factor is 0
+        decays = np.tril(ends[..., None] / ends[:, :, None]).repeat(group, 1)
+        rows = scale * query @ key.repeat(group, 1).swapaxes(-1, -2) * decays / np.sqrt(decays.sum(-1, keepdims=True))
+        outputs = rows / np.maximum(np.abs(rows.sum(-1, keepdims=True)), 1) @ value.repeat(group, 1)
+    return outputs, states
 
 
 class Tester:
@@ -125,23 +131,26 @@ def check_value_inputs(t):
 def check_recurrences(t):
     for batch, heads, kv_heads, tokens, width, columns in ((2, 4, 2, 70, 16, 16), (1, 2, 2, 1, 3, 1), (2, 2, 1, 33, 5, 5),
                                                            (1, 1, 1, 150, 8, 8)):
-        for has_bonus, form in ((True, "plain"), (True, "log"), (False, "plain"), (True, None)):
-            dtype = t.dice.choice(["float32", "float64"])
+        for has_bonus, form, normalizes in ((True, "plain", 0), (True, "log", 0), (False, "plain", 0), (True, None, 0),
+                                            (False, "log", 1), (False, None, 1)):
+            dtype, columns = t.dice.choice(["float32", "float64"]), 1 if normalizes else columns
             query, key, value, past = (t.normal(batch, *shape).astype(dtype) for shape in (
                 (heads, tokens, width), (kv_heads, tokens, width), (kv_heads, tokens, 3), (kv_heads, width, 3)))
             factors = t.draws.uniform(0, 1, (batch, kv_heads, tokens, columns)).astype(dtype)
-            factors[:, :, tokens // 2] = 0
+            if normalizes: factors, past = factors ** 0.1, 0 * past
+            else: factors[:, :, tokens // 2] = 0
             bonus = t.normal(kv_heads, width).astype(dtype) if has_bonus else None
             decay = factors if form == "plain" else np.maximum(np.log(np.maximum(factors, 1e-30)), -700)
             exact = np.ones_like(factors) if form is None else factors if form == "plain" else np.exp(decay.astype(float))
             request = {"mode": "linear", "dtype": dtype, "query": query, "key": key, "value": value, "scale": 0.5,
-                       "past_state": past, **({"bonus": bonus} if has_bonus else {}),
+                       **({"normalize": "retention"} if normalizes else {"past_state": past}),
+                       **({"bonus": bonus} if has_bonus else {}),
                        **({"decay_form": form, "decay": decay} if form else {})}
             given = [None if x is None else x.astype(float) for x in (query, key, value, exact, bonus)]
-            outputs, states = recurrence(*given, 0.5, past.astype(float))
+            outputs, states = recurrence(*given, 0.5, past.astype(float), normalizes)
             t.ask(request, {"context_vectors": outputs, "present_state": states[:, :, -1]}, repro=tokens < 50)
             weights = np.array(t.answer(request)["attention_weights"])
-            of_past, _ = recurrence(*given[:2], 0 * given[2], *given[3:], 0.5, past.astype(float))
+            of_past, _ = recurrence(*given[:2], 0 * given[2], *given[3:], 0.5, past.astype(float), normalizes)
             np.testing.assert_allclose(weights @ value.repeat(heads // kv_heads, 1) + of_past, outputs, 1e-3, 1e-4)
 
 

@@ -391,6 +391,7 @@ void write_step(HeadView& h) {
         h.say("state_after", {{"STATE", state_words(h, h.e.indexed("states", h.head), "states")}});
     if (h.has("head_outputs"))
         h.say("reading", {{"SCALE", h.e.format.number(*h.plan.config.scale)},
+                          {"DIVISOR", h.has("row_divisor") ? h.written("row_divisor") : ""},
                           {"ROW", h.written("head_outputs")}});
     if (h.has("attention_weights")) write_token_weights(h);
 }

@@ -49,6 +49,7 @@ void check_settings(const Request& request, const LanguageRow& language) {
                       "a program has every digit; expected no precision"}});
     for (const auto& [key, is_missing] : {std::pair("bonus", true),
                                           {"decay_form", true},
+                                          {"normalize", s.normalize == Normalize::retention},
                                           {"position_ids", s.rope.has_value()},
                                           {"relative_bias", language.name == "onnx"}})
         if (request.has(key) && is_missing && (language.name == "onnx" || language.name == "c"))

@@ -282,11 +282,9 @@ constexpr Option table[] = {
      "Also --qk-norm l2 (default off)"},
 
     {"rule", recurrence, linear, setting_among<rule_names, &S::rule>, {}, "",
-     "update of the state: none, decay, correction by beta, or both (default: what --decay and "
-     "--beta imply)"},
+     "update of the state: none, decay, correction by beta, or both (default: what --decay and --beta imply)"},
     {"decay", recurrence, linear, as(FieldKind::operand, setting<&S::decay>), decays, "FILE|G,...",
-     "log of the state's decay, per token and key head or key dimension, or constants (default "
-     "none)", everywhere},
+     "log of the state's decay, per token and key head or key dimension, or constants (default none)", everywhere},
     {"beta", recurrence, linear, as(FieldKind::operand, setting<&S::beta>), constants, "FILE|B,...",
      "rate of the delta rule, per token and key head, or constants (default none)", everywhere},
     {"past_state", recurrence, linear, operand_field, {}, "FILE",
@@ -296,6 +294,8 @@ constexpr Option table[] = {
     {"bonus", recurrence, linear, array_field<&S::bonus>, {}, "LIST|FILE",
      "RWKV-6's u, (kv_heads, d_k) or one number: outputs are read before a token's decay and update, its own "
      "key times this added (default none)"},
+    {"normalize", recurrence, linear, setting_among<normalize_names, &S::normalize>, {}, "",
+     "retention: divide row t by max(sqrt(sum of its decays), |sum of its weights|), as RetNet does (default none)"},
 
     {"past_key", cache, softmax, operand_field, {}, "FILE",
      "cached keys, put before the new ones (default none)", source},

@@ -113,6 +113,7 @@ Conventions conventions_of(const Problem& problem) {
         asked.masks[i] = {has_mask(problem, i, false) ? MaskUse::added : MaskUse::blocks,
                           plan.keeps_true()};
     if (plan.config.mask_method == MaskMethod::renormalize) asked.blocking = Blocking::renormalize;
+    if (plan.normalizes()) asked.state.divisor = RowDivisor::retention;
     asked.sink = plan.config.sinks();
     asked.drops = plan.config.dropout != 0;
     return asked;
