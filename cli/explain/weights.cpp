@@ -357,6 +357,7 @@ void write_update(HeadView& h) {
         const Row factors = h.row("decay_factors");
         const bool is_one = std::equal(factors.begin() + 1, factors.end(), factors.begin());
         h.say("decay", {{"is_one", is_one},
+                        {"is_plain", h.plan.has_plain_decay()},
                         {"RULE", name_of(rule_names, *h.plan.config.rule)},
                         {"DECAY", h.e.format.number(factors[0])},
                         {"DECAYS", h.e.format.row(factors)}});

@@ -59,7 +59,8 @@ private:
 
     /// Decays are often meant as factors.
     void note_growth() {
-        if (std::ranges::any_of(request_.settings.decay, [](double decay) { return decay > 0; }))
+        if (request_.settings.decay_form != DecayForm::plain &&
+            std::ranges::any_of(request_.settings.decay, [](double decay) { return decay > 0; }))
             add_notes({location_of(request_, "decay") +
                        ": a decay is a logarithm, and above 0 the state grows; to keep 90 % per "
                        "token, use -0.1054"});
