@@ -14,14 +14,16 @@ import tempfile
 
 import wrong  # exit code 77 without NumPy
 import numpy as np
+from positions_test import rotated
+from wrong.question import published_slopes
 
 ORDERS = {"bhsd": (0, 1, 2, 3), "bshd": (0, 2, 1, 3), "sbhd": (2, 0, 1, 3)}
 THREE = ("query", "key", "value")
 
 
-def attention(query, key, value, allowed=True):
+def attention(query, key, value, allowed=True, bias=0):
     key, value = (x.repeat(query.shape[1] // key.shape[1], 1) for x in (key, value))
-    scores = np.where(allowed, query @ key.swapaxes(-1, -2) / math.sqrt(query.shape[-1]), -np.inf)
+    scores = np.where(allowed, query @ key.swapaxes(-1, -2) / math.sqrt(query.shape[-1]) + bias, -np.inf)
     exponentials = np.exp(scores - np.maximum(scores.max(-1, keepdims=True), -1e300))
     weights = exponentials / np.maximum(exponentials.sum(-1, keepdims=True), 1e-300)
     return weights, weights @ value
@@ -157,7 +159,9 @@ def check_recurrences(t):
 def check_packed(t):
     for heads, kv_heads, queries, keys, width in ((4, 2, (3, 5, 1), (3, 5, 1), 6), (2, 1, (70, 2, 60), (90, 2, 41), 16),
                                                   (2, 2, (1, 4), (6, 7), 8), (1, 1, (0, 3), (2, 5), 4)):
-        rules = ({"causal": True}, {"window": [2, 1]}, {"causal": True, "window": [1, -1]})
+        rules = ({"causal": True}, {"window": [2, 1]}, {"causal": True, "window": [1, -1]},
+                 {"causal": True, "rope": "half"}, {"window": [3, 1], "rope": "interleaved"},
+                 *(({"alibi": True}, {"alibi": True, "causal": True}) if queries == keys else ()))
         for more, align in (({}, ""), *((more, align) for more in rules for align in ("top-left", "bottom-right"))):
             dtype, contexts = t.dice.choice(["float32", "float64"]), []
             parts = [[t.normal(length, count, width).astype(dtype) for length in lengths]
@@ -167,7 +171,10 @@ def check_packed(t):
                 q = q + (len(three[1]) - len(three[0]) if align == "bottom-right" else 0)
                 left, right = (999 if x < 0 else x for x in more.get("window", [-1, -1]))
                 allowed = ((k <= q) | ("causal" not in more)) & (k >= q - left) & (k <= q + right)
-                _, context = attention(*(x.astype(float).swapaxes(0, 1)[None] for x in three), allowed)
+                *turned, value = (x.astype(float).swapaxes(0, 1)[None] for x in three)
+                if "rope" in more: turned = [rotated(x, np.arange(x.shape[2])[None], more["rope"], width, 1e4) for x in turned]
+                bias = -published_slopes(heads)[:, None, None] * np.abs(k - q) if "alibi" in more else 0
+                _, context = attention(*turned, value, allowed, bias)
                 contexts.append(context[0].swapaxes(0, 1))
             t.ask({"mode": "sdpa", "dtype": dtype, "cu_seqlens": np.cumsum((0, *queries)), **more,
                    **({"causal_align": align} if more else {}),
