@@ -142,7 +142,7 @@ std::string packed_formula(const Settings& s, const Plan& plan, ExpressionArrays
     if (s.alibi && queries != keys)
         refuse("alibi",
                "has one alignment of queries and keys; expected the same --cu-seqlens of "
-               "both, or --score-mod 'score - slope[h] * abs(k - p[q])' with --let");
+               "both, or no such flag");
     for (const auto& [key, is_given] : {std::pair("prefix_len", !s.prefix_len.empty()),
                                         {"keep_first", s.keep_first.has_value()},
                                         {"chunk", s.chunk.has_value()},
