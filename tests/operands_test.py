@@ -176,11 +176,16 @@ def check_packed(t):
                 bias = -published_slopes(heads)[:, None, None] * np.abs(k - q) if "alibi" in more else 0
                 _, context = attention(*turned, value, allowed, bias)
                 contexts.append(context[0].swapaxes(0, 1))
+            operands = {name: np.concatenate(part) for name, part in zip(THREE, parts)}
+            together = t.dice.choice([THREE[1:], ()] if queries != keys or heads != kv_heads else [THREE[1:], THREE, ()])
+            if together:  # in one file
+                name = "".join(part[0] for part in together)
+                np.save(f"{t.folder}/{name}.npy", np.stack([operands.pop(part) for part in together], 1))
+                operands[name] = name + ".npy"
             t.ask({"mode": "sdpa", "dtype": dtype, "cu_seqlens": np.cumsum((0, *queries)), **more,
                    **({"causal_align": align} if more else {}),
                    **({"cu_seqlens_k": np.cumsum((0, *keys))} if queries != keys else {}),
-                   **{name: np.concatenate(part) for name, part in zip(THREE, parts)}},
-                  {"context_vectors": np.concatenate(contexts)})
+                   **operands}, {"context_vectors": np.concatenate(contexts)})
 
 
 def check_scales(t):
@@ -200,10 +205,24 @@ def check_scales(t):
                   {"context_vectors": context.transpose(order)}, ["reference"])
 
 
+def check_saved(t):
+    """A result asked again is the same bytes: orders of axes, drawn inputs, and settings that follow or not."""
+    orders = {"self": ("--no-batch-first", "--batch-first"), "multihead": ("--heads 2 --no-batch-first", "--heads 1"),
+              "sdpa": ("--qkv-format bshd", "--qkv-format bhsd", "--heads 2 --no-batch-first"), "linear": ("--no-batch-first",)}
+    for mode, drawn in ((mode, drawn) for mode in orders for drawn in ("--rand 4,4", "--randn 2,4,4", "--rand 4,4 --randint 0,9")):
+        for order in ("", *orders[mode]):
+            for more in ("", "--seed 3", "--emit all", "--scale 0.5", "--dtype float64", *(("--decay -0.1", ) if mode == "linear" else (
+                    "--window 1,1 --causal-align top-left", "--alibi", "--dropout 0.5", "--mask-method neg-inf"))):
+                t.run(mode, *drawn.split(), *order.split(), *more.split(), "-o", f"{t.folder}/saved.json")
+                with open(f"{t.folder}/saved.json", encoding="utf-8") as file:
+                    assert file.read() == t.run(mode, "--config", f"{t.folder}/saved.json"), (mode, drawn, order, more)
+                t.count += 1
+
+
 def main(attn, seed=1):
     with tempfile.TemporaryDirectory() as folder:
         t = Tester(attn, folder, int(seed))
-        for check in (check_orders, check_layers, check_value_inputs, check_recurrences, check_packed, check_scales):
+        for check in (check_orders, check_layers, check_value_inputs, check_recurrences, check_packed, check_scales, check_saved):
             check(t)
     print(f"{t.count} answers: all as expected")
 
