@@ -108,7 +108,12 @@ std::string lacks_of_kernels(const Plan& plan) {
     if (plan.config.prob_mod) return "has prob_mod";
     if (plan.config.top_k) return "has top_k";
     for (const auto& [key, formula] : plan.config.score_formulas)
-        if (!suits_kernels(formula, plan.expression_sizes())) return concat("has such a ", key);
+        if (!suits_kernels(formula, plan.expression_sizes()))
+            return formula.nodes.size() > kernels::max_formula_nodes
+                       ? concat("takes a ", key, " of ", formula.nodes.size(),
+                                " numbers, names and operations, of at most ",
+                                kernels::max_formula_nodes)
+                       : concat("takes a ", key, " of integers beyond its exact ones");
     std::string lacks;
     plan.emit.for_each([&](ArrayId array) {
         const bool is_beyond = array.row().from == From::reference;
