@@ -14,20 +14,22 @@ import tempfile
 
 import wrong  # exit code 77 without NumPy
 import numpy as np
+from positions_test import rotated
+from wrong.question import published_slopes
 
 ORDERS = {"bhsd": (0, 1, 2, 3), "bshd": (0, 2, 1, 3), "sbhd": (2, 0, 1, 3)}
 THREE = ("query", "key", "value")
 
 
-def attention(query, key, value, allowed=True):
+def attention(query, key, value, allowed=True, bias=0):
     key, value = (x.repeat(query.shape[1] // key.shape[1], 1) for x in (key, value))
-    scores = np.where(allowed, query @ key.swapaxes(-1, -2) / math.sqrt(query.shape[-1]), -np.inf)
+    scores = np.where(allowed, query @ key.swapaxes(-1, -2) / math.sqrt(query.shape[-1]) + bias, -np.inf)
     exponentials = np.exp(scores - np.maximum(scores.max(-1, keepdims=True), -1e300))
     weights = exponentials / np.maximum(exponentials.sum(-1, keepdims=True), 1e-300)
     return weights, weights @ value
 
 
-def recurrence(query, key, value, factors, bonus, scale, state):
+def recurrence(query, key, value, factors, bonus, scale, state, normalizes=False):
     group, outputs, states = query.shape[1] // key.shape[1], [], []
     for i in range(query.shape[2]):
         added = key[:, :, i, :, None] * value[:, :, i, None]
@@ -35,7 +37,13 @@ def recurrence(query, key, value, factors, bonus, scale, state):
         read = state if bonus is None else before + bonus[:, :, None] * added
         outputs.append(scale * (query[:, :, i, None] @ read.repeat(group, 1))[:, :, 0])
         states.append(state)
-    return np.stack(outputs, 2), np.stack(states, 2)
+    outputs, states = np.stack(outputs, 2), np.stack(states, 2)
+    if normalizes:  # RetNet's parallel form (arXiv 2307.08621, section 2.3)
+        ends = np.cumprod(factors[..., 0], -1)  # no factor is 0
+        decays = np.tril(ends[..., None] / ends[:, :, None]).repeat(group, 1)
+        rows = scale * query @ key.repeat(group, 1).swapaxes(-1, -2) * decays / np.sqrt(decays.sum(-1, keepdims=True))
+        outputs = rows / np.maximum(np.abs(rows.sum(-1, keepdims=True)), 1) @ value.repeat(group, 1)
+    return outputs, states
 
 
 class Tester:
@@ -125,30 +133,35 @@ def check_value_inputs(t):
 def check_recurrences(t):
     for batch, heads, kv_heads, tokens, width, columns in ((2, 4, 2, 70, 16, 16), (1, 2, 2, 1, 3, 1), (2, 2, 1, 33, 5, 5),
                                                            (1, 1, 1, 150, 8, 8)):
-        for has_bonus, form in ((True, "plain"), (True, "log"), (False, "plain"), (True, None)):
-            dtype = t.dice.choice(["float32", "float64"])
+        for has_bonus, form, normalizes in ((True, "plain", 0), (True, "log", 0), (False, "plain", 0), (True, None, 0),
+                                            (False, "log", 1), (False, None, 1)):
+            dtype, columns = t.dice.choice(["float32", "float64"]), 1 if normalizes else columns
             query, key, value, past = (t.normal(batch, *shape).astype(dtype) for shape in (
                 (heads, tokens, width), (kv_heads, tokens, width), (kv_heads, tokens, 3), (kv_heads, width, 3)))
             factors = t.draws.uniform(0, 1, (batch, kv_heads, tokens, columns)).astype(dtype)
-            factors[:, :, tokens // 2] = 0
+            if normalizes: factors, past = factors ** 0.1, 0 * past
+            else: factors[:, :, tokens // 2] = 0
             bonus = t.normal(kv_heads, width).astype(dtype) if has_bonus else None
             decay = factors if form == "plain" else np.maximum(np.log(np.maximum(factors, 1e-30)), -700)
             exact = np.ones_like(factors) if form is None else factors if form == "plain" else np.exp(decay.astype(float))
             request = {"mode": "linear", "dtype": dtype, "query": query, "key": key, "value": value, "scale": 0.5,
-                       "past_state": past, **({"bonus": bonus} if has_bonus else {}),
+                       **({"normalize": "retention"} if normalizes else {"past_state": past}),
+                       **({"bonus": bonus} if has_bonus else {}),
                        **({"decay_form": form, "decay": decay} if form else {})}
             given = [None if x is None else x.astype(float) for x in (query, key, value, exact, bonus)]
-            outputs, states = recurrence(*given, 0.5, past.astype(float))
+            outputs, states = recurrence(*given, 0.5, past.astype(float), normalizes)
             t.ask(request, {"context_vectors": outputs, "present_state": states[:, :, -1]}, repro=tokens < 50)
             weights = np.array(t.answer(request)["attention_weights"])
-            of_past, _ = recurrence(*given[:2], 0 * given[2], *given[3:], 0.5, past.astype(float))
+            of_past, _ = recurrence(*given[:2], 0 * given[2], *given[3:], 0.5, past.astype(float), normalizes)
             np.testing.assert_allclose(weights @ value.repeat(heads // kv_heads, 1) + of_past, outputs, 1e-3, 1e-4)
 
 
 def check_packed(t):
     for heads, kv_heads, queries, keys, width in ((4, 2, (3, 5, 1), (3, 5, 1), 6), (2, 1, (70, 2, 60), (90, 2, 41), 16),
                                                   (2, 2, (1, 4), (6, 7), 8), (1, 1, (0, 3), (2, 5), 4)):
-        rules = ({"causal": True}, {"window": [2, 1]}, {"causal": True, "window": [1, -1]})
+        rules = ({"causal": True}, {"window": [2, 1]}, {"causal": True, "window": [1, -1]},
+                 {"causal": True, "rope": "half"}, {"window": [3, 1], "rope": "interleaved"},
+                 *(({"alibi": True}, {"alibi": True, "causal": True}) if queries == keys else ()))
         for more, align in (({}, ""), *((more, align) for more in rules for align in ("top-left", "bottom-right"))):
             dtype, contexts = t.dice.choice(["float32", "float64"]), []
             parts = [[t.normal(length, count, width).astype(dtype) for length in lengths]
@@ -158,13 +171,21 @@ def check_packed(t):
                 q = q + (len(three[1]) - len(three[0]) if align == "bottom-right" else 0)
                 left, right = (999 if x < 0 else x for x in more.get("window", [-1, -1]))
                 allowed = ((k <= q) | ("causal" not in more)) & (k >= q - left) & (k <= q + right)
-                _, context = attention(*(x.astype(float).swapaxes(0, 1)[None] for x in three), allowed)
+                *turned, value = (x.astype(float).swapaxes(0, 1)[None] for x in three)
+                if "rope" in more: turned = [rotated(x, np.arange(x.shape[2])[None], more["rope"], width, 1e4) for x in turned]
+                bias = -published_slopes(heads)[:, None, None] * np.abs(k - q) if "alibi" in more else 0
+                _, context = attention(*turned, value, allowed, bias)
                 contexts.append(context[0].swapaxes(0, 1))
+            operands = {name: np.concatenate(part) for name, part in zip(THREE, parts)}
+            together = t.dice.choice([THREE[1:], ()] if queries != keys or heads != kv_heads else [THREE[1:], THREE, ()])
+            if together:  # in one file
+                name = "".join(part[0] for part in together)
+                np.save(f"{t.folder}/{name}.npy", np.stack([operands.pop(part) for part in together], 1))
+                operands[name] = name + ".npy"
             t.ask({"mode": "sdpa", "dtype": dtype, "cu_seqlens": np.cumsum((0, *queries)), **more,
                    **({"causal_align": align} if more else {}),
                    **({"cu_seqlens_k": np.cumsum((0, *keys))} if queries != keys else {}),
-                   **{name: np.concatenate(part) for name, part in zip(THREE, parts)}},
-                  {"context_vectors": np.concatenate(contexts)})
+                   **operands}, {"context_vectors": np.concatenate(contexts)})
 
 
 def check_scales(t):
@@ -184,10 +205,24 @@ def check_scales(t):
                   {"context_vectors": context.transpose(order)}, ["reference"])
 
 
+def check_saved(t):
+    """A result asked again is the same bytes: orders of axes, drawn inputs, and settings that follow or not."""
+    orders = {"self": ("--no-batch-first", "--batch-first"), "multihead": ("--heads 2 --no-batch-first", "--heads 1"),
+              "sdpa": ("--qkv-format bshd", "--qkv-format bhsd", "--heads 2 --no-batch-first"), "linear": ("--no-batch-first",)}
+    for mode, drawn in ((mode, drawn) for mode in orders for drawn in ("--rand 4,4", "--randn 2,4,4", "--rand 4,4 --randint 0,9")):
+        for order in ("", *orders[mode]):
+            for more in ("", "--seed 3", "--emit all", "--scale 0.5", "--dtype float64", *(("--decay -0.1", ) if mode == "linear" else (
+                    "--window 1,1 --causal-align top-left", "--alibi", "--dropout 0.5", "--mask-method neg-inf"))):
+                t.run(mode, *drawn.split(), *order.split(), *more.split(), "-o", f"{t.folder}/saved.json")
+                with open(f"{t.folder}/saved.json", encoding="utf-8") as file:
+                    assert file.read() == t.run(mode, "--config", f"{t.folder}/saved.json"), (mode, drawn, order, more)
+                t.count += 1
+
+
 def main(attn, seed=1):
     with tempfile.TemporaryDirectory() as folder:
         t = Tester(attn, folder, int(seed))
-        for check in (check_orders, check_layers, check_value_inputs, check_recurrences, check_packed, check_scales):
+        for check in (check_orders, check_layers, check_value_inputs, check_recurrences, check_packed, check_scales, check_saved):
             check(t)
     print(f"{t.count} answers: all as expected")
 

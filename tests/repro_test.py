@@ -86,8 +86,9 @@ def linear_question():
     if chance(0.5): flags += ["--rule", rule]
     if rule in ("gated", "gated_delta"):
         if "inputs" in request and heads == 1 and not batch: request["decay"] = [[-abs(x)] for x in array(tokens)]
-        else: flags += ["--decay", rng.choice(["-0.2", "0", "-Infinity"])]
+        else: flags += ["--decay", rng.choice(["-0.2", "0", "-Infinity"])] if chance(0.7) else ["--decay-form", "plain", "--decay", "0.8"]
     if rule in ("delta", "gated_delta") and "beta" not in request: flags += ["--beta", "0.6"]
+    elif chance(): flags += ["--bonus", "0.7"]
     if chance(): flags += ["--qk-norm"]
     (folder / "request.json").write_text(json.dumps(request))
     return "linear", flags

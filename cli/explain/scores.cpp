@@ -240,7 +240,7 @@ void write_rule(HeadView& h, const Rule& rule, const Row& allowed) {
         {"masks_all", masked == std::ssize(allowed)},
         {"OPERAND", rule.operand},
         {"FORMULA", formulas_text(g)},
-        {"by_ids", g.query_positions.ids != nullptr},
+        {"by_ids", g.config.position_ids != nullptr},
         {"QPOS", io::number_text(g.query_positions.at(h.e.batch, g.past_len + h.e.query()))},
         {"KEYS", counted_keys(h, allowed)}};
     if (const auto& window = g.config.window; !window.empty())

@@ -22,9 +22,6 @@ namespace {
 std::size_t query_in(const StoredResult& stored) {
     const Plan& plan = stored.plan;
     const Request& request = stored.request;
-    if (plan.config.bonus != nullptr || plan.has_plain_decay())
-        throw Error(ErrorKind::usage, stored.view.location(),
-                    "has --bonus or --decay-form plain, which are not explained; expected neither");
     const std::size_t first = plan.first_query, last = first + plan.rows - 1;
     const std::size_t middle = plan.rows == plan.q_len ? plan.middle_query() : (first + last) / 2;
     const std::size_t query =

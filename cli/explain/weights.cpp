@@ -357,6 +357,7 @@ void write_update(HeadView& h) {
         const Row factors = h.row("decay_factors");
         const bool is_one = std::equal(factors.begin() + 1, factors.end(), factors.begin());
         h.say("decay", {{"is_one", is_one},
+                        {"is_plain", h.plan.has_plain_decay()},
                         {"RULE", name_of(rule_names, *h.plan.config.rule)},
                         {"DECAY", h.e.format.number(factors[0])},
                         {"DECAYS", h.e.format.row(factors)}});
@@ -391,6 +392,7 @@ void write_step(HeadView& h) {
         h.say("state_after", {{"STATE", state_words(h, h.e.indexed("states", h.head), "states")}});
     if (h.has("head_outputs"))
         h.say("reading", {{"SCALE", h.e.format.number(*h.plan.config.scale)},
+                          {"DIVISOR", h.has("row_divisor") ? h.written("row_divisor") : ""},
                           {"ROW", h.written("head_outputs")}});
     if (h.has("attention_weights")) write_token_weights(h);
 }

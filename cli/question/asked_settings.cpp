@@ -276,7 +276,10 @@ json asked_config(const io::ResultHead& head, const std::string& model) {
 std::string asked_beside_config(const Request& request, const std::vector<GivenSetting>& given,
                                 const OperandShapes& operands, io::LoadedModels& models) {
     // With a model or a text only planning tells what follows. It costs more than a small answer.
-    const bool has_source = request.has("weights") || request.text || !request.token_ids.empty();
+    // So it does with a result's config, whose other settings are given, too.
+    const bool has_source =
+        request.has("weights") || request.text || !request.token_ids.empty() ||
+        std::ranges::any_of(request.locations, [](const auto& x) { return x.second.follows; });
     const auto is_told = [](const GivenSetting& x) { return !is_kept(x.key) && !is_free(x.key); };
     const bool may_follow = has_source || request.settings.may_follow ||
                             std::ranges::any_of(given, [&](const GivenSetting& setting) {

@@ -42,15 +42,15 @@ std::vector<std::size_t> computed_order(const Request& request, OperandId operan
     return inverse_of(order_of_axes(order, axes_of(request, operand, rank, of_tokens)));
 }
 
-void split_packed(const RealArray& all, const std::string& location, Operands& operands) {
+void split_packed(const RealArray& all, const std::string& location,
+                  std::span<const OperandId> parts, Operands& operands) {
     Shape shape = all.shape();
     const std::size_t axis = std::max<std::size_t>(shape.size(), 3) - 3;
-    if (shape.size() < 4 || shape[axis] != 3)
+    if (shape.size() < 4 || shape[axis] != parts.size())
         throw Error(ErrorKind::shape, location, "shape ", shape_text(shape),
-                    "; expected ([batch,] tokens, 3, heads, d)");
+                    "; expected ([batch,] tokens, ", parts.size(), ", heads, d)");
     shape.erase(shape.begin() + static_cast<std::ptrdiff_t>(axis));
-    for (std::size_t i = 0;
-         const OperandId operand : {OperandId("query"), OperandId("key"), OperandId("value")})
+    for (std::size_t i = 0; const OperandId operand : parts)
         operands[operand] = all.visit([&](const auto& x) -> RealArray {
             auto part = sliced(x, axis, i++, 1);
             part.reshape(shape);

@@ -27,13 +27,13 @@ public:
                 operands_.norm = model_->read_norm(request_);
             });
         if (projects_ && request_.token_ids.empty()) read_inputs();
-        const bool is_packed = request_.has_file("qkv"),
-                   is_made = !projects_ && (request_.example || draws_inputs(request_));
+        const bool is_made = !projects_ && (request_.example || draws_inputs(request_));
         if (is_made) request_.example ? take_example() : take_draws({"query", "key", "value"});
-        if (is_packed) read_packed();
+        for (const char* key : {"qkv", "kv"})
+            if (request_.has_file(key)) read_packed(key);
         for (const OperandRow& rule : operand_rows)
             if ((rule.modes & in(mode().mode)) != 0 && !(is_made && rule.is_tokens())) {
-                if (!(is_packed && rule.is_tokens())) read_operand(rule);
+                if (operands_[rule].dimension() == 0) read_operand(rule);
                 scales_.apply(operands_, rule, is_saved(rule));
                 to_computed_order(request_, operands_, rule);
             }
@@ -59,7 +59,8 @@ private:
 
     /// Decays are often meant as factors.
     void note_growth() {
-        if (std::ranges::any_of(request_.settings.decay, [](double decay) { return decay > 0; }))
+        if (request_.settings.decay_form != DecayForm::plain &&
+            std::ranges::any_of(request_.settings.decay, [](double decay) { return decay > 0; }))
             add_notes({location_of(request_, "decay") +
                        ": a decay is a logarithm, and above 0 the state grows; to keep 90 % per "
                        "token, use -0.1054"});
@@ -185,16 +186,18 @@ private:
                 location_of(request_, request_.settings.randn.empty() ? "rand" : "randn");
     }
 
-    /// Query, key and value in one array, ([batch,] tokens, 3, heads, d).
-    void read_packed() {
-        for (const char* key : {"query", "key", "value", "example", "rand", "randn"})
-            if (request_.has(key))
+    /// Query, key and value, or the last two, in one array, ([batch,] tokens, 3 or 2, heads, d).
+    void read_packed(const std::string& packed) {
+        static constexpr OperandId parts[] = {"query", "key", "value"};
+        const std::size_t first = packed == "qkv" ? 0 : 1;
+        for (const std::string key : {"query", "key", "value", "qkv", "example", "rand", "randn"})
+            if (request_.has(key) && key != packed && (first == 0 || key != parts[0].row().key))
                 throw setting_error(
-                    request_, "qkv",
+                    request_, packed,
                     "conflicts with " + location_of(request_, key) + "; expected one of them");
-        const io::InputFile file = open_operand("qkv", true);
+        const io::InputFile file = open_operand(packed, true);
         split_packed(io::read_reals(file, rules(4, 5, true), &workers_, request_.csv),
-                     file.location, operands_);
+                     file.location, std::span(parts).subspan(first), operands_);
     }
 
     void take_example() {

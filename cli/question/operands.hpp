@@ -72,9 +72,9 @@ std::vector<std::size_t> computed_order(const Request& request, OperandId operan
 /// Gives an operand, of operands with the inputs or the query, this order.
 void to_computed_order(const Request& request, Operands& operands, OperandId operand);
 
-/// Divides one array with three entries on the last axis but two into query, key and value. Errors:
-/// kind shape.
-void split_packed(const RealArray& all, const std::string& location, Operands& operands);
+/// Divides one array with an entry for each part on the last axis but two. Errors: kind shape.
+void split_packed(const RealArray& all, const std::string& location,
+                  std::span<const OperandId> parts, Operands& operands);
 
 /// The factors of quantised keys and values: of those of a cache, or of all where there is none.
 class OperandScales {

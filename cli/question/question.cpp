@@ -31,6 +31,10 @@ public:
             if (asked_.input) count_text(*asked_.input);
             if (request().threads) runtime_.pool.set_threads(*request().threads);
             check_sources(asked_);
+            for (const char* key : {"qkv", "kv"})
+                if (request().has_file(key) && !request().has("qkv_format") &&
+                    request().settings.batch_first.value_or(true))
+                    apply_value(asked_.request, "qkv_format", "bshd", location_of(request(), key));
             for (const auto& [key, location] : request().locations) {
                 const Option* const option = find_option(key);
                 if (location.follows || option == nullptr || !is_in_config(request(), *option))
@@ -43,9 +47,6 @@ public:
             read_slopes();
             read_let();
             read_arrays();
-            Settings& s = asked_.request.settings;
-            if (request().has_file("qkv") && s.batch_first.value_or(true))
-                s.qkv_format = s.qkv_format.value_or(QkvFormat::bshd);
             const OperandSources sources{input(), model_.get(), rows_,
                                          text_bytes_ + text_bytes_while_reading_};
             return finish(read_operands(request(), sources, runtime_.pool));

@@ -164,7 +164,7 @@ void take_question(Request& request, Input& input) {
         json config = request.locations.empty()      ? *head.config
                       : opens_model || model.empty() ? asked
                                                      : asked_config(head, "");
-        config.insert(asked.begin(), asked.end());
+        config.update(asked);
         for (const auto& [key, value] : config.items())
             if (!asked.contains(key) && !request.has(key)) followers.push_back(key);
         head.config = std::make_shared<const json>(std::move(config));

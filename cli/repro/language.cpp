@@ -111,6 +111,7 @@ private:
              {"linear", p.is_linear()},
              {"scales", *plan.config.scale != 1 || !plan.config.head_scales.empty()},
              {"bonus", p.has("bonus")},
+             {"normalize", plan.normalizes()},
              {"decay_plain", plan.has_plain_decay()},
              {"divides_by_root",
               *plan.config.scale == 1.0 / std::sqrt(static_cast<double>(plan.d_k))},

@@ -47,9 +47,9 @@ void check_settings(const Request& request, const LanguageRow& language) {
                      {"rows", !s.rows.empty(), "a program computes every query; expected no rows"},
                      {"precision", is_from_flag(request, "precision"),
                       "a program has every digit; expected no precision"}});
-    for (const auto& [key, is_missing] : {std::pair("bonus", true),
-                                          {"decay_form", true},
+    for (const auto& [key, is_missing] : {std::pair("normalize", s.normalize.has_value()),
                                           {"position_ids", s.rope.has_value()},
+                                          {"cu_seqlens", s.rope.has_value()},
                                           {"relative_bias", language.name == "onnx"}})
         if (request.has(key) && is_missing && (language.name == "onnx" || language.name == "c"))
             throw setting_error(

@@ -66,8 +66,7 @@ constexpr Option table[] = {
     {"rand", input, all_modes, setting<&S::rand>, drawn, "[B,]N,D",
      "draw the input as torch.rand(tokens, d_in) or torch.rand(batch, tokens, d_in) does after "
      "--seed, before the parameters; in sdpa query, key and value, each [B,][H,]N,D"},
-    {"randn", input, all_modes, setting<&S::randn>, drawn, "[B,]N,D",
-     "the same as torch.randn does"},
+    {"randn", input, all_modes, setting<&S::randn>, drawn, "[B,]N,D", "the same as torch.randn does"},
     {"uniform", input, all_modes, setting<&S::uniform>, {-most, most, "two numbers, as -4,4", 2, 2}, "A,B",
      "with --rand: numbers from A to B, as uniform_ draws them (default 0,1)"},
     {"randint", input, all_modes, setting<&S::randint>, {-0x1p53, 0x1p53, "two integers, as 0,10", 2, 2}, "LOW,HIGH",
@@ -79,8 +78,7 @@ constexpr Option table[] = {
      "embed these words instead of reading INPUT"},
     {"text_file", input, layers, operand_field, {}, "FILE|-",
      "read the text from FILE, or from standard input with - (default none)", source},
-    {"truncate", input, layers, field_of<&R::truncate>, {1}, "N",
-     "keep the first N words of a longer text (default all)"},
+    {"truncate", input, layers, field_of<&R::truncate>, {1}, "N", "keep the first N words of a longer text (default all)"},
     {"vocab_size", input, layers, field_of<&R::vocab_size>, {1}, "N",
      "rows of the embedding of --text (default 50000)"},
     {"embed_dim", input, layers, field_of<&R::embed_dim>, {1}, "N",
@@ -96,6 +94,8 @@ constexpr Option table[] = {
     {"value", input, bare_operands, operand_field, {}, "FILE", "the value (default: of the request)", source},
     {"qkv", input, sdpa, operand_field, {}, "FILE",
      "query, key and value in one array, ([batch,] tokens, 3, heads, d), with --qkv-format bshd unless given (default none)", source},
+    {"kv", input, sdpa, operand_field, {}, "FILE",
+     "key and value in one array, ([batch,] tokens, 2, heads, d), in the same format (default none)", source},
     {"qkv_format", input, bare_operands, setting_among<qkv_format_names, &S::qkv_format>, {}, "",
      "order of the axes of query, key, value and caches, and of context_vectors: batch, heads, sequence, "
      "d (default bhsd); bshd is FlashAttention's"},
@@ -283,11 +283,9 @@ constexpr Option table[] = {
      "Also --qk-norm l2 (default off)"},
 
     {"rule", recurrence, linear, setting_among<rule_names, &S::rule>, {}, "",
-     "update of the state: none, decay, correction by beta, or both (default: what --decay and "
-     "--beta imply)"},
+     "update of the state: none, decay, correction by beta, or both (default: what --decay and --beta imply)"},
     {"decay", recurrence, linear, as(FieldKind::operand, setting<&S::decay>), decays, "FILE|G,...",
-     "log of the state's decay, per token and key head or key dimension, or constants (default "
-     "none)", everywhere},
+     "log of the state's decay, per token and key head or key dimension, or constants (default none)", everywhere},
     {"beta", recurrence, linear, as(FieldKind::operand, setting<&S::beta>), constants, "FILE|B,...",
      "rate of the delta rule, per token and key head, or constants (default none)", everywhere},
     {"past_state", recurrence, linear, operand_field, {}, "FILE",
@@ -297,6 +295,8 @@ constexpr Option table[] = {
     {"bonus", recurrence, linear, array_field<&S::bonus>, {}, "LIST|FILE",
      "RWKV-6's u, (kv_heads, d_k) or one number: outputs are read before a token's decay and update, its own "
      "key times this added (default none)"},
+    {"normalize", recurrence, linear, setting_among<normalize_names, &S::normalize>, {}, "",
+     "retention: divide row t by max(sqrt(sum of its decays), |sum of its weights|), as RetNet does (default none)"},
 
     {"past_key", cache, softmax, operand_field, {}, "FILE",
      "cached keys, put before the new ones (default none)", source},

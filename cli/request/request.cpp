@@ -33,6 +33,7 @@ Request without_document(Request request) {
     for (auto& [key, location] : request.locations) {
         Location as_text(text_of(request, key, location));
         as_text.is_key = location.is_key;
+        as_text.follows = location.follows;
         location = std::move(as_text);
     }
     request.document.reset();

@@ -282,6 +282,12 @@ void states(Alternatives& to) {
     if (to.problem.operands["decay"])
         set("decayed after the token's key and value are added", &StateConvention::decays_after);
     set("read before the token's own key and value", &StateConvention::reads_previous);
+    for (const auto& [words, divisor] :
+         {std::pair("not normalized", RowDivisor::none),
+          {"normalized as --normalize retention does", RowDivisor::retention},
+          {"normalized by the sum of the weights' magnitudes", RowDivisor::magnitudes}})
+        if (divisor != to.problem.asked.state.divisor)
+            to.set(words, &Conventions::state, &StateConvention::divisor, divisor, 2);
 }
 
 constexpr ConventionRow conventions_of_products[] = {

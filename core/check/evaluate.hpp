@@ -62,6 +62,7 @@ struct QueryRow {
     double sink_weight = 0;                   ///< of the softmax over keys
     double sink_error = 0;                    ///< of all weights, relative to them: from the sink
     Bounded logsumexp;
+    Bounded divisor;  ///< of linear attention
     Numbers output;
     /// Of the relative errors of the weights, the mean under the weights.
     double mean_error = 0;
@@ -251,6 +252,8 @@ private:
     void step(LinearHead& head, const RowsView& keys, const RowsView& values, std::size_t index);
     void linear_output(QueryRow& q);
     void linear_weights_of(QueryRow& q);
+    /// By the divisor that the row's weights have, numbers of the row.
+    void divide_row(const QueryRow& q, Numbers& x) const;
 
     const Evaluator& shared_;
     const Problem& problem_;

@@ -121,7 +121,20 @@ void Candidate::linear_output(QueryRow& q) {
         q.output.error[j] =
             model_.stored(output[j], std::abs(c_.scale) * error + 2 * model_.rounding(output[j]));
     }
+    if (c_.state.divisor != RowDivisor::none) divide_row(weighed(q.at), q.output);
     round_rows(c_, Rounded::outputs, q.output);
+}
+
+void Candidate::divide_row(const QueryRow& q, Numbers& x) const {
+    const double relative = q.divisor.error / q.divisor.value;
+    for (std::size_t i = 0; i < x.value.size(); ++i) {
+        const double size = std::abs(x.value[i]) + x.error[i];
+        x.value[i] /= q.divisor.value;
+        if (!with_errors_) continue;
+        const double error = (x.error[i] + size * relative) / q.divisor.value / (1 - relative);
+        x.error[i] = relative < 1 ? model_.stored(x.value[i], error + model_.rounding(x.value[i]))
+                                  : HUGE_VAL;
+    }
 }
 
 void Candidate::linear_weights_of(QueryRow& q) {
@@ -133,6 +146,8 @@ void Candidate::linear_weights_of(QueryRow& q) {
     std::vector<double> reader(query.value, query.value + d_k);
     reset(q.weight, keys.rows);
     double error = with_errors_ ? query.norms[0].error_two : 0;
+    double between = 1, relative = 0;  // the decay from token s to the query's, and its error
+    Bounded sum, decays;               // of the row
     const StateConvention& order = c_.state;
     for (std::size_t s = std::min(last + (order.reads_previous ? 0 : 1), keys.rows); s-- > 0;) {
         if (order.decays_after)
@@ -171,7 +186,19 @@ void Candidate::linear_weights_of(QueryRow& q) {
                 order.corrects_undecayed ? reader[i] * kept - moved : (reader[i] - moved) * kept;
         }
         q.weight.value[s] = c_.scale * weight;
+        sum.value += order.divisor == RowDivisor::magnitudes ? std::abs(c_.scale * weight)
+                                                             : c_.scale * weight;
+        sum.error += q.weight.error[s] + model_.gamma(last + 2) * std::abs(c_.scale * weight);
+        decays.value += between;
+        decays.error += between * relative;
+        between *= gates.decay(s, 0);
+        relative += gates.bounds(s, model_, 0).decay_error + 3 * model_.unit();
     }
+    if (c_.state.divisor == RowDivisor::none) return;
+    const double root = std::sqrt(decays.value);
+    q.divisor = {std::max(root, std::abs(sum.value)),
+                 std::max(decays.error / root + model_.rounding(root), sum.error)};
+    divide_row(q, q.weight);
 }
 
 /// The state after a token: exact, as a program computes it that rounds every step, and the

@@ -114,6 +114,7 @@ Conventions conventions_of(const Problem& problem) {
         asked.masks[i] = {has_mask(problem, i, false) ? MaskUse::added : MaskUse::blocks,
                           plan.keeps_true()};
     if (plan.config.mask_method == MaskMethod::renormalize) asked.blocking = Blocking::renormalize;
+    if (plan.normalizes()) asked.state.divisor = RowDivisor::retention;
     asked.sink = plan.config.sink;
     asked.softmax_plus = plan.config.softmax_plus;
     asked.drops = plan.config.dropout != 0;

@@ -127,10 +127,15 @@ struct OutputConvention {
 };
 
 /// Where linear attention takes a state.
+/// What divides a row of linear attention: nothing, RetNet's max(sqrt(sum of decays), |sum of
+/// weights|), or the same with the sum of the weights' magnitudes.
+enum class RowDivisor { none, retention, magnitudes };
+
 struct StateConvention {
     bool corrects_undecayed = false;  ///< the delta rules' error is that before the decay
     bool decays_after = false;        ///< a token's own key and value decay with the others
     bool reads_previous = false;      ///< a query reads the state before its own token
+    RowDivisor divisor = RowDivisor::none;
 
     auto operator<=>(const StateConvention&) const = default;
 };

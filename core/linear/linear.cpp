@@ -140,6 +140,36 @@ void linear_weights(const AttentionCall<T>& call, T* weights, ThreadPool& pool) 
     });
 }
 
+template <class T>
+Tensor4<T> retention_divisors(const AttentionCall<T>& call, ThreadPool& pool) {
+    const Tensor4<T>& q = call.query;
+    const std::size_t d_k = q.shape(3), rows = q.shape(2), kv_heads = call.key.shape(1),
+                      group = q.shape(1) / kv_heads;
+    auto divisors = Tensor4<T>::from_shape({q.shape(0), q.shape(1), rows, 1});
+    pool.run(q.shape(0) * kv_heads, [&](std::size_t index, std::size_t) {
+        const HeadOperands<T> head(call, index);
+        std::vector<T> keys(d_k, T{0});
+        T decays{0};
+        for (std::size_t t = 0; t < call.first_query + rows; ++t) {
+            const T factor = head.decay == nullptr ? T{1} : head.decay_of(t, 0);
+            decays = factor * decays + 1;
+            for (std::size_t i = 0; i < d_k; ++i)
+                keys[i] = factor * keys[i] + head.key[t * d_k + i];
+            if (t < call.first_query) continue;
+            for (std::size_t h = index * group; h < (index + 1) * group; ++h) {
+                const std::size_t row = h * rows + t - call.first_query;
+                const T sum = dot_product(q.data() + row * d_k, keys.data(), d_k);
+                divisors.data()[row] =
+                    std::max(std::sqrt(decays), std::abs(static_cast<T>(call.scale) * sum));
+            }
+        }
+    });
+    return divisors;
+}
+
+template Tensor4<float> retention_divisors(const AttentionCall<float>&, ThreadPool&);
+template Tensor4<double> retention_divisors(const AttentionCall<double>&, ThreadPool&);
+
 template void linear_weights(const AttentionCall<float>&, float*, ThreadPool&);
 template void linear_weights(const AttentionCall<double>&, double*, ThreadPool&);
 

@@ -199,6 +199,7 @@ inline constexpr ArrayRow rows[] = {
     {"update_rate", {batch, kv_heads, q_len}, linear, trace},
     {"retrieved", {batch, kv_heads, q_len, d_v}, linear, trace},
     {"written", {batch, kv_heads, q_len, d_v}, linear, trace},
+    {"row_divisor", per_query, linear, trace},  // of retention
     // The mask after the softmax: the softmax over all keys, and the sum of its unmasked weights.
     {"unmasked_weights", per_key, softmax, trace},
     {"masked_total", per_query, softmax, trace},

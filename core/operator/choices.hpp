@@ -11,6 +11,8 @@ enum class DropoutStream { mt19937, mkl };
 /// The recurrences of linear attention; see core/linear/linear.hpp.
 enum class Rule { linear, gated, delta, gated_delta };
 
+/// What the outputs and weights of linear attention are divided by.
+enum class Normalize { none, retention };
 /// What a decay is: the logarithm of the state's factor, or the factor.
 enum class DecayForm { log, plain };
 /// The order of (batch, heads, sequence, d) in arrays of tokens that are given or results.
@@ -34,6 +36,8 @@ inline constexpr Names<QkvFormat, 3> qkv_format_names{
     {{QkvFormat::bhsd, "bhsd"}, {QkvFormat::bshd, "bshd"}, {QkvFormat::sbhd, "sbhd"}}};
 inline constexpr Names<DecayForm, 2> decay_form_names{
     {{DecayForm::log, "log"}, {DecayForm::plain, "plain"}}};
+inline constexpr Names<Normalize, 2> normalize_names{
+    {{Normalize::none, "none"}, {Normalize::retention, "retention"}}};
 inline constexpr Names<Rule, 4> rule_names{{{Rule::linear, "linear"},
                                             {Rule::gated, "gated"},
                                             {Rule::delta, "delta"},

@@ -70,6 +70,10 @@ bool RopeScaling::reads(std::string_view key) const {
     return has(type->required, key) || has(type->optional, key) || has(common, key);
 }
 
+bool RopeScaling::is_list(std::string_view key) {
+    return is_of_pairs(key) || key == "mrope_section";
+}
+
 double RopeScaling::number(std::string_view key, double otherwise) const {
     const auto found = numbers.find(key);
     return found == numbers.end() || found->second.empty() ? otherwise : found->second.front();
@@ -137,8 +141,6 @@ std::string RopeSettings::problem() const {
     const std::size_t count = (dims + 1) / 2;
     for (const auto& [key, list] : s.numbers) {
         const bool may_be_0 = has(s.type->optional, key) || key.starts_with("mrope_");
-        if (list.size() > 1 && !is_of_pairs(key) && key != "mrope_section")
-            return key + " is a list; expected a number";
         for (const double number : list)
             if (number < 0 || (number == 0 && !may_be_0))
                 return key + " is not above 0; expected numbers above 0";

@@ -45,6 +45,7 @@ struct RopeScaling {
 
     bool is(std::string_view name) const { return type->name == name; }
     bool reads(std::string_view key) const;
+    static bool is_list(std::string_view key);
     double number(std::string_view key, double otherwise) const;
     /// Numbers of pairs that turn by each axis of the positions; empty: there is one axis.
     std::vector<double> sections(std::size_t pairs) const;

@@ -28,6 +28,16 @@ std::vector<double> bounds(std::string_view key, const Array<double>& given, std
 
 }  // namespace
 
+std::shared_ptr<const Array<double>> packed_positions(std::string_view key,
+                                                      const Array<double>& given,
+                                                      std::size_t tokens) {
+    const std::vector<double> begins = bounds(key, given, tokens);
+    std::vector<double> positions;
+    for (std::size_t i = 0; i + 1 < begins.size(); ++i)
+        for (double at = 0; at < begins[i + 1] - begins[i]; ++at) positions.push_back(at);
+    return array_of({1, tokens}, positions);
+}
+
 std::shared_ptr<const Array<double>> by_token(std::string_view key, const Array<double>& given,
                                               std::size_t tokens, const Plan& plan,
                                               std::size_t axes) {
@@ -136,9 +146,11 @@ std::string packed_formula(const Settings& s, const Plan& plan, ExpressionArrays
     if (queries.size() != keys.size())
         refuse("cu_seqlens_k", keys.size() - 1, " sequences; expected ", queries.size() - 1,
                " as --cu-seqlens has");
-    for (const auto& [key, is_given] : {std::pair("rope", s.rope.has_value()),
-                                        {"alibi", s.alibi},
-                                        {"prefix_len", !s.prefix_len.empty()},
+    if (s.alibi && queries != keys)
+        refuse("alibi",
+               "has one alignment of queries and keys; expected the same --cu-seqlens of "
+               "both, or no such flag");
+    for (const auto& [key, is_given] : {std::pair("prefix_len", !s.prefix_len.empty()),
                                         {"keep_first", s.keep_first.has_value()},
                                         {"chunk", s.chunk.has_value()},
                                         {"dilation", s.dilation.has_value()},

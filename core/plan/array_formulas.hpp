@@ -26,6 +26,11 @@ std::shared_ptr<const Array<double>> by_token(std::string_view key, const Array<
                                               std::size_t tokens, const Plan& plan,
                                               std::size_t axes = 1);
 
+/// The index of each token in its sequence, (1, tokens).
+std::shared_ptr<const Array<double>> packed_positions(std::string_view key,
+                                                      const Array<double>& given,
+                                                      std::size_t tokens);
+
 // The formulas of masks, to whose arrays theirs are added.
 std::string segments_formula(const Settings& s, const Plan& plan, ExpressionArrays& arrays);
 std::string lengths_formula(const Settings& s, const Plan& plan, ExpressionArrays& arrays);

@@ -80,6 +80,13 @@ void attend_linear(const Plan& plan, AttentionCall<T>&& call, const HeadRows<T>&
         attend_chunked(*plan.backend->kernel, call, outputs, pool);
     else
         attend_sequential(call, outputs, pool);
+    Tensor4<T> divisors;
+    if (plan.normalizes()) divisors = retention_divisors(call, pool);
+    for_each_index(divisors.size(), [&](std::size_t row) {
+        T* const output = outputs.context.at(row / q[2] / q[1], row / q[2] % q[1], row % q[2]);
+        for (std::size_t j = 0; j < plan.d_v; ++j) output[j] /= divisors.data()[row];
+    });
+    if (plan.normalizes()) recorder.record("row_divisor", divisors);
     if (heads.data() != nullptr) copy_heads<T>(heads.data(), of_heads, context);
     heads.record();
     states.record();
@@ -87,6 +94,9 @@ void attend_linear(const Plan& plan, AttentionCall<T>&& call, const HeadRows<T>&
     AllHeads<T> weights(recorder, "attention_weights", {q[0], q[1], q[2], plan.kv_len});
     if (weights.data() == nullptr) return;
     linear_weights(call, weights.data(), pool);
+    for_each_index(divisors.size() * plan.kv_len, [&](std::size_t at) {
+        weights.data()[at] /= divisors.data()[at / plan.kv_len];
+    });
     call = {};
     weights.record();
 }
@@ -98,7 +108,12 @@ std::string lacks_of_kernels(const Plan& plan) {
     if (plan.config.prob_mod) return "has prob_mod";
     if (plan.config.top_k) return "has top_k";
     for (const auto& [key, formula] : plan.config.score_formulas)
-        if (!suits_kernels(formula, plan.expression_sizes())) return concat("has such a ", key);
+        if (!suits_kernels(formula, plan.expression_sizes()))
+            return formula.nodes.size() > kernels::max_formula_nodes
+                       ? concat("takes a ", key, " of ", formula.nodes.size(),
+                                " numbers, names and operations, of at most ",
+                                kernels::max_formula_nodes)
+                       : concat("takes a ", key, " of integers beyond its exact ones");
     std::string lacks;
     plan.emit.for_each([&](ArrayId array) {
         const bool is_beyond = array.row().from == From::reference;

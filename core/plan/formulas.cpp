@@ -117,7 +117,7 @@ std::vector<NamedFormula> make_mask_formulas(const Settings& s, const Plan& plan
         refuse("relative_bias", "is by index; expected no --mask-by position");
     if (s.masks_by_position() && s.alibi)
         refuse("alibi",
-               "adds to scores by index; expected no --mask-by position, or --score-mod "
+               "adds to scores by index; expected --mask-by index, or in its place --score-mod "
                "'score + slope[h] * (kpos - qpos)' with --let slope=S,...");
     std::vector<NamedFormula> formulas;
     for (const NamedMask& mask : named_masks) {
@@ -139,6 +139,12 @@ void read_positions(Plan& plan, const Settings& s) {
         for (const auto& [key, is_given] : {std::pair("mask_by", s.mask_by.has_value()),
                                             {"key_position_ids", s.key_position_ids != nullptr}})
             if (is_given) refuse(key, "requires --position-ids");
+        if (s.cu_seqlens == nullptr || !s.rope) return;
+        const bool has_own = s.cu_seqlens_k != nullptr;
+        plan.query_positions.ids = packed_positions("cu_seqlens", *s.cu_seqlens, plan.q_len);
+        plan.key_positions.ids =
+            packed_positions(has_own ? "cu_seqlens_k" : "cu_seqlens",
+                             has_own ? *s.cu_seqlens_k : *s.cu_seqlens, plan.kv_len);
         return;
     }
     const auto read = [&](std::string_view key, const Array<double>& ids, std::size_t tokens) {

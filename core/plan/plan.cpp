@@ -207,9 +207,6 @@ Plan make_plan(Settings settings, const OperandShapes& operands, const PlanOptio
     plan.config = std::move(settings);
     Settings& s = plan.config;
     if (!options.kernel.empty()) s.kernel = options.kernel;
-    if (options.trace && (s.bonus != nullptr || s.decay_form == DecayForm::plain))
-        refuse(s.bonus != nullptr ? "bonus" : "decay_form",
-               "is not explained; expected --emit all of attn linear, which has every state");
     if (options.trace) {
         s.average_heads = false;
         s.head.clear();

@@ -68,6 +68,7 @@ struct Plan {
 
     /// (kv_heads, d_k), in the dtype; empty: none.
     std::vector<double> bonus() const;
+    bool normalizes() const { return config.normalize == Normalize::retention; }
     bool has_plain_decay() const { return config.decay_form == DecayForm::plain; }
 
     /// Whether the context is computed. Linear attention's states come with it.

@@ -102,6 +102,7 @@ struct LinearSettings {
     /// RWKV-6's u, (kv_heads, d_k) or one number: the factor of a token's own key when its output
     /// is read, before its decay and its update; null: outputs are read after both.
     std::shared_ptr<const Array<double>> bonus;
+    std::optional<Normalize> normalize;
     /// Queries and keys are divided by sqrt(sum of squares + 1e-6); in modes with a softmax by
     /// their L2 norm, or 1e-12.
     bool qk_norm = false;

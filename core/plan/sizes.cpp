@@ -116,8 +116,9 @@ void read_cache_sizes(const OperandShapes& operands, Plan& plan) {
 
 /// Decay or beta of each token: for each key head one number or, if the rule allows, d_k. Heads are
 /// an axis or next to each other in the columns, as in the keys; one column serves all of them.
-void check_gate_shape(const char* key, const Shape& shape, bool by_dimension, const Plan& plan) {
-    if (shape.empty()) return;
+/// Returns whether there are d_k.
+bool check_gate_shape(const char* key, const Shape& shape, bool by_dimension, const Plan& plan) {
+    if (shape.empty()) return false;
     const bool has_columns_of_heads = plan.projects || plan.packed;
     Shape rows;
     if (plan.shown.batched) rows.push_back(plan.batch);
@@ -130,9 +131,9 @@ void check_gate_shape(const char* key, const Shape& shape, bool by_dimension, co
     };
     const std::size_t heads = has_columns_of_heads ? plan.kv_heads : 1;
     if (shape == with_columns(1) || shape == with_columns(heads) ||
-        (by_dimension && shape == with_columns(heads * plan.d_k)) ||
         (!has_columns_of_heads && shape == rows))
-        return;
+        return false;
+    if (by_dimension && shape == with_columns(heads * plan.d_k)) return true;
     refuse_shape(key, shape, shape_text(with_columns(heads)),
                  (by_dimension ? " or " + shape_text(with_columns(heads * plan.d_k)) : ""));
 }
@@ -144,7 +145,7 @@ void check_constants(const char* key, const std::vector<double>& constants, cons
 }
 
 void check_recurrence(const Settings& s, const OperandShapes& operands, const Plan& plan) {
-    check_gate_shape("decay", operands["decay"], true, plan);
+    const bool by_dimension = check_gate_shape("decay", operands["decay"], true, plan);
     check_gate_shape("beta", operands["beta"], false, plan);
     check_constants("decay", s.decay, plan);
     check_constants("beta", s.beta, plan);
@@ -156,6 +157,16 @@ void check_recurrence(const Settings& s, const OperandShapes& operands, const Pl
         refuse("bonus", "conflicts with beta, which corrects the state; expected one of them");
     if (s.decay_form && s.decay.empty() && operands["decay"].empty())
         refuse("decay_form", "requires --decay");
+    for (const auto& [key, is_given] : {std::pair("decay", by_dimension),
+                                        {"decay_form", s.decay_form == DecayForm::plain},
+                                        {"beta", !s.beta.empty() || !operands["beta"].empty()},
+                                        {"bonus", s.bonus != nullptr},
+                                        {"past_state", !operands["past_state"].empty()}})
+        if (is_given && plan.normalizes())
+            refuse(key,
+                   "conflicts with --normalize retention, which sums the weights of all tokens "
+                   "under one "
+                   "log of the decay per head; expected one of them");
 }
 
 /// A mask must broadcast to (batch, heads, q_len, kv_len). If the numbers of valid keys are given,

@@ -62,9 +62,12 @@ std::string read_rope_scaling(const json& given, bool is_model, RopeScaling& to)
             return concat(shortened(key), " has no effect with rope_type ", name,
                           "; expected no such key");
         }
+        if (value.is_array() && !to.is_list(key))
+            return concat(key, " is a list; expected a number");
+        const bool is_switch = key == "truncate" || key == "mrope_interleaved";
         std::vector<double>& numbers = to.numbers[key];
         for (const json& number : value.is_array() ? value : json::array({value}))
-            if (number.is_number() || number.is_boolean())
+            if (number.is_number() || (is_switch && number.is_boolean()))
                 numbers.push_back(number.is_number() ? number.get<double>()
                                                      : double(number.get<bool>()));
             else if (!number.is_null() || key == "rope_theta" || key == "partial_rotary_factor")

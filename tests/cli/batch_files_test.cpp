@@ -38,7 +38,9 @@ std::vector<FileKey> file_keys() {
 /// A request that names `path` by the key, with all else that it needs.
 std::string naming(const FileKey& key, const std::string& path) {
     json request{{"id", key.key}, {"mode", key.mode}};
-    if (key.mode == "sdpa" && key.key != "qkv")
+    if (key.key == "kv")
+        request["query"] = {{{1.0}}};
+    else if (key.mode == "sdpa" && key.key != "qkv")
         request["query"] = request["key"] = request["value"] = {{1.0}};
     else if (key.mode != "sdpa")
         request["inputs"] = {{1.0}};

@@ -380,7 +380,24 @@ int main(void)
                 }
             }
 @end
+@# The outputs of all query heads at token t.
+@def read_state
+                for (int h = g * (H / KV_H); h < (g + 1) * (H / KV_H); ++h)
+                    for (int c = 0; c < D_V; ++c) {
+                        real output = 0;
+                        for (int i = 0; i < D_K; ++i) output += queries[b][h][t][i] * @read@;
+                        @heads@[b][h][t][c] = (real)@scale@ * output;
+                    }
+@end
 @if linear
+@let exp exp@f@
+@if decay_plain: @let exp
+@let read state[i][c]
+@if bonus: @let read (state[i][c] + bonus[g][i] * k[i] * v[c])
+@let of_own
+@let earlier
+@if bonus: @let of_own  * (s == t ? bonus[g][i] : 1)
+@if bonus: @let earlier if (s < t) 
 @let first_state 0
 @if past_state: @let first_state past_state[b][g][i][c]
 @let column i
@@ -392,10 +409,11 @@ int main(void)
                 for (int c = 0; c < D_V; ++c) state[i][c] = @first_state@;
             for (int t = 0; t < Q; ++t) {
                 const real *k = keys[b][g][t], *v = values[b][g][t];
+                @if bonus: @read_state
 @if decay
                 for (int i = 0; i < D_K; ++i)
                     for (int c = 0; c < D_V; ++c)
-                        state[i][c] *= exp@f@(decay[b][g][t][@column@]);
+                        state[i][c] *= @exp@(decay[b][g][t][@column@]);
 @end
                 for (int c = 0; c < D_V; ++c) {
                     real written = v[c];
@@ -405,12 +423,7 @@ int main(void)
 @end
                     for (int i = 0; i < D_K; ++i) state[i][c] += k[i] * written;
                 }
-                for (int h = g * (H / KV_H); h < (g + 1) * (H / KV_H); ++h)
-                    for (int c = 0; c < D_V; ++c) {
-                        real output = 0;
-                        for (int i = 0; i < D_K; ++i) output += queries[b][h][t][i] * state[i][c];
-                        @heads@[b][h][t][c] = (real)@scale@ * output;
-                    }
+                @if !bonus: @read_state
             }
         }
     // The factor of the value of token s in the output of token t.
@@ -422,11 +435,11 @@ int main(void)
                 for (int i = 0; i < D_K; ++i) r[i] = queries[b][h][t][i];
                 for (int s = t; s >= 0; --s) {
                     real w = 0;
-                    for (int i = 0; i < D_K; ++i) w += r[i] * keys[b][g][s][i];
+                    for (int i = 0; i < D_K; ++i) w += r[i] * keys[b][g][s][i]@of_own@;
                     @if beta: w *= beta[b][g][s][0];
                     attention_weights[b][h][t][s] = (real)@scale@ * w;
                     @if beta: for (int i = 0; i < D_K; ++i) r[i] -= w * keys[b][g][s][i];
-                    @if decay: for (int i = 0; i < D_K; ++i) r[i] *= exp@f@(decay[b][g][s][@column@]);
+                    @if decay: @earlier@for (int i = 0; i < D_K; ++i) r[i] *= @exp@(decay[b][g][s][@column@]);
                 }
             }
 @end

@@ -325,6 +325,16 @@ for t in range(@Q@):
         @if bonus decay: r = r * (@factor@ if s < t else 1)
         @if !bonus decay: r = r * @factor@
 
+@if normalize
+# RetNet divides row t by max(sqrt(sum of its decays), |sum of its weights|).
+total, totals = @np@.zeros((1,), dtype=@real@), []
+for t in range(@Q@):
+    @if decay: total = @np@.exp(decay[..., t, :]) * total
+    total = total + 1
+    totals.append(total)
+divisor = @np@.maximum(@np@.sqrt(@np@.stack(totals, -2)), abs(attention_weights.sum(-1, @keep@)))
+attention_weights, @heads@ = attention_weights / divisor, @heads@ / divisor
+@end
 @end
 @if merge_heads: context_vectors = head_outputs.@swap@(-3, -2).reshape(@batch_axis@@Q@, @H*D_V@)
 @if W_out

@@ -491,7 +491,8 @@ attention (""" + operands + """)
         v_row = Unsqueeze (v, i_2)
 @let state before
 @if decay
-        factor = Exp (g)
+        @if decay_plain: factor = Identity (g)
+        @if !decay_plain: factor = Exp (g)
         factor_column = Unsqueeze (factor, i_3)
         @step state decayed = Mul (factor_column, before)
 @end
@@ -505,8 +506,13 @@ attention (""" + operands + """)
 @end
         update = Mul (k_column, @written@)
         @step of_head after = Add (@state@, update)
+@if bonus
+        u_column = Unsqueeze (bonus, i_2)
+        own = Mul (u_column, update)
+        @step of_head read = Add (before, own)
+@end
 @if shares_keys
-        single = Unsqueeze (after, i_2)
+        single = Unsqueeze (@of_head@, i_2)
         copies = Expand (single, i_@B@_@KV_H@_@H/KV_H@_@D_K@_@D_V+Q@)
         @step of_head repeated = Reshape (copies, i_@B@_@H@_@D_K@_@D_V+Q@)
 @end
