@@ -172,7 +172,9 @@ def check_packed(t):
                 left, right = (999 if x < 0 else x for x in more.get("window", [-1, -1]))
                 allowed = ((k <= q) | ("causal" not in more)) & (k >= q - left) & (k <= q + right)
                 *turned, value = (x.astype(float).swapaxes(0, 1)[None] for x in three)
-                if "rope" in more: turned = [rotated(x, np.arange(x.shape[2])[None], more["rope"], width, 1e4) for x in turned]
+                if "rope" in more:
+                    angles = 1e4 ** (-2 * np.arange(width // 2) / width), 1, np.zeros(width // 2, int)
+                    turned = [rotated(x, np.arange(x.shape[2])[None, None], more["rope"], angles) for x in turned]
                 bias = -published_slopes(heads)[:, None, None] * np.abs(k - q) if "alibi" in more else 0
                 _, context = attention(*turned, value, allowed, bias)
                 contexts.append(context[0].swapaxes(0, 1))

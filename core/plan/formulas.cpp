@@ -117,7 +117,7 @@ std::vector<NamedFormula> make_mask_formulas(const Settings& s, const Plan& plan
         refuse("relative_bias", "is by index; expected no --mask-by position");
     if (s.masks_by_position() && s.alibi)
         refuse("alibi",
-               "adds to scores by index; expected --mask-by index, or in its place --score-mod "
+               "adds to scores by index; expected --mask-by index, or without --alibi --score-mod "
                "'score + slope[h] * (kpos - qpos)' with --let slope=S,...");
     std::vector<NamedFormula> formulas;
     for (const NamedMask& mask : named_masks) {

@@ -157,16 +157,19 @@ void check_recurrence(const Settings& s, const OperandShapes& operands, const Pl
         refuse("bonus", "conflicts with beta, which corrects the state; expected one of them");
     if (s.decay_form && s.decay.empty() && operands["decay"].empty())
         refuse("decay_form", "requires --decay");
-    for (const auto& [key, is_given] : {std::pair("decay", by_dimension),
-                                        {"decay_form", s.decay_form == DecayForm::plain},
-                                        {"beta", !s.beta.empty() || !operands["beta"].empty()},
-                                        {"bonus", s.bonus != nullptr},
-                                        {"past_state", !operands["past_state"].empty()}})
-        if (is_given && plan.normalizes())
-            refuse(key,
-                   "conflicts with --normalize retention, which sums the weights of all tokens "
-                   "under one "
-                   "log of the decay per head; expected one of them");
+    if (!plan.normalizes()) return;
+    const auto conflict = [](const char* key) {
+        refuse(key,
+               "conflicts with --normalize retention, which sums the weights of all tokens under "
+               "one log of the decay per head; expected one of them");
+    };
+    if (s.decay_form == DecayForm::plain) conflict("decay_form");
+    if (s.bonus != nullptr) conflict("bonus");
+    if (!s.beta.empty()) conflict("beta");
+    for (const OperandRow& row : operand_rows)
+        if (row.modes == in(Mode::linear) && !operands[row].empty() &&
+            (row.constants != &Settings::decay || by_dimension))
+            conflict(row.key);
 }
 
 /// A mask must broadcast to (batch, heads, q_len, kv_len). If the numbers of valid keys are given,

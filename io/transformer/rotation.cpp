@@ -74,7 +74,7 @@ std::string read_rope_scaling(const json& given, bool is_model, RopeScaling& to)
                 return concat("no number ", key, "; expected one for rope_type ", name);
         kept[key] = value;
     }
-    // What transformers takes in place of missing numbers.
+    // Defaults of missing numbers, as in transformers.
     const auto follow = [&](const char* key, double value) {
         std::vector<double>& numbers = to.numbers[key];
         if (numbers.empty() && std::isfinite(value)) numbers = {value};
