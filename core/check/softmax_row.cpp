@@ -120,7 +120,8 @@ void Candidate::softmax_of_keys(QueryRow& q, const std::vector<char>* counts, bo
     const auto is_in = [&](std::size_t k) {
         return (counts == nullptr || (*counts)[k] != 0) && x[k] != no_score;
     };
-    double shift = c_.sink_from_max ? no_score : sink;
+    double shift = sink;
+    if (c_.sink_from_max) shift = no_score;
     bool has_nan = false;
     for (std::size_t k = 0; k < count; ++k) {
         if (!is_in(k)) continue;

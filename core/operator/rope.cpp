@@ -112,8 +112,8 @@ RopeAngles RopeSettings::angles(std::size_t by) const {
         to.axis[i] = axis;
         if (!takes_turns) continue;
         // As in Qwen3-VL: 0, 1, 2, 0, 1, 2, ..., and 0 for the rest.
-        const std::size_t next = i % sections.size();
-        to.axis[i] = static_cast<double>(i / sections.size()) < sections[next] ? next : 0;
+        const std::size_t next = i % sections.size(), round = i / sections.size();
+        to.axis[i] = static_cast<double>(round) < sections[next] ? next : 0;
     }
     const auto divide = [&](std::string_view key) {
         const auto divisors = s.numbers.find(key);
