@@ -129,7 +129,9 @@ std::string location_of(const FlagValue& flag) {
         return flag.text == "true" ? flag_of(*flag.option) : "--no-" + flag_name(*flag.option);
     std::string location = flag.location.empty() ? flag_of(*flag.option) : flag.location;
     if (!has_value(*flag.option)) return location;
-    return location + " " + (flag.text.empty() ? "''" : io::shortened(flag.text));
+    std::string given = flag.text;
+    std::ranges::replace(given, '\0', ' ');  // between the values of a flag given again
+    return location + " " + (given.empty() ? "''" : io::shortened(given));
 }
 
 const Option* find_option(std::span<const Option> options, std::string_view key) {

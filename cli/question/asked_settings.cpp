@@ -276,7 +276,7 @@ json asked_config(const io::ResultHead& head, const std::string& model) {
 std::string asked_beside_config(const Request& request, const std::vector<GivenSetting>& given,
                                 const OperandShapes& operands, io::LoadedModels& models) {
     // With a model or a text only planning tells what follows. It costs more than a small answer.
-    // So it does with a result's config, whose other settings are given, too.
+    // So does planning for a result's config, which also gives settings that were not asked.
     const bool has_source =
         request.has("weights") || request.text || !request.token_ids.empty() ||
         std::ranges::any_of(request.locations, [](const auto& x) { return x.second.follows; });

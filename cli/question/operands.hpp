@@ -72,7 +72,8 @@ std::vector<std::size_t> computed_order(const Request& request, OperandId operan
 /// Gives an operand, of operands with the inputs or the query, this order.
 void to_computed_order(const Request& request, Operands& operands, OperandId operand);
 
-/// Divides one array with an entry for each part on the last axis but two. Errors: kind shape.
+/// Splits an array on its third axis from the end, which has one entry per part. Errors: kind
+/// shape.
 void split_packed(const RealArray& all, const std::string& location,
                   std::span<const OperandId> parts, Operands& operands);
 

@@ -11,6 +11,10 @@ bool is_truth(const OperationRow& row) {
     return row.result == OperationResult::truth || row.result == OperationResult::logic;
 }
 
+std::uint32_t root_of(const Expression& expression) {
+    return static_cast<std::uint32_t>(expression.nodes.size() - 1);
+}
+
 enum class Form { numpy, torch, c };
 
 /// In C, integers are of type int or double, and real numbers of type real.
@@ -28,6 +32,8 @@ public:
     std::string truth(std::uint32_t index) const {
         if (in_c_) return value(index);
         const ExpressionNode& node = expression_.nodes[index];
+        // An array also where it is one number.
+        if (is_constant(node)) return concat("(0 * j + ", constant(index), " != 0)");
         const auto operand = [&](std::size_t i) { return truth(node.operand[i]); };
         switch (node.operation) {
             case Operation::logical_and: return concat('(', operand(0), " & ", operand(1), ')');
@@ -39,17 +45,13 @@ public:
         if (row.result == OperationResult::truth)
             return concat('(', value(node.operand[0]), ' ', row.symbol, ' ', value(node.operand[1]),
                           ')');
-        // An array also where it is one number.
         return concat("(0 * j + ", value(index), " != 0)");
     }
 
     /// As a number.
     std::string value(std::uint32_t index) const {
         const ExpressionNode& node = expression_.nodes[index];
-        constexpr Variables of_sizes =
-            bit_of(Variable::q_len) | bit_of(Variable::kv_len) | bit_of(Variable::heads);
-        if ((node.uses & ~of_sizes) == 0 && node.operation != Operation::element)
-            return constant(index);
+        if (is_constant(node)) return constant(index);
         const auto operand = [&](std::size_t i) { return value(node.operand[i]); };
         const OperationRow& row = row_of(node.operation);
         switch (node.operation) {
@@ -75,6 +77,10 @@ public:
                               operand(0), ", ", second, ')');
             case Operation::pow: return concat('(', operand(0), " ** ", second, ')');
             case Operation::abs: return concat("abs(", operand(0), ')');
+            case Operation::floor_divide:
+            case Operation::modulo:
+                if (node.is_real || !may_be_zero(node.operand[1])) break;
+                return concat("(1.0 * ", operand(0), ' ', row.symbol, " (1.0 * ", second, "))");
             case Operation::floor:
                 return node.is_real ? concat(library_, "floor(", operand(0), ')') : operand(0);
             default: break;
@@ -85,6 +91,18 @@ public:
     }
 
 private:
+    static bool is_constant(const ExpressionNode& node) {
+        constexpr Variables of_sizes =
+            bit_of(Variable::q_len) | bit_of(Variable::kv_len) | bit_of(Variable::heads);
+        return (node.uses & ~of_sizes) == 0 && node.operation != Operation::element;
+    }
+
+    /// The divisor of an integer; one that may be 0 divides as real numbers do.
+    bool may_be_zero(std::uint32_t index) const {
+        if (!is_constant(expression_.nodes[index])) return true;
+        return constant(index) == "0";
+    }
+
     static std::string in_c(const ExpressionNode& node, const OperationRow& row,
                             const std::string& x, const std::string& y) {
         std::string_view function;
@@ -113,14 +131,15 @@ private:
     }
 
     std::string constant(std::uint32_t index) const {
-        const Expression part = subexpression(expression_, index);
+        Expression part = subexpression(expression_, index);
         const bool is_real = part.nodes.back().is_real;
-        double number = 0;
-        if (is_real) {
-            compute_row(part, sizes_, {0, 0, 0}, 0, std::span(&number, 1));
-        } else {
-            number = ranges_of(part, sizes_, {0, 0, 0, 1, 0, 1}).back().low;
+        if (!is_real) {
+            const std::uint32_t root = root_of(part);
+            part.nodes.push_back(
+                {.operation = Operation::to_real, .is_real = true, .operand = {root}});
         }
+        double number = 0;
+        compute_row(part, sizes_, {0, 0, 0}, 0, std::span(&number, 1));
         std::string text = io::number_text(number);
         if (!std::isfinite(number)) {
             text = std::isnan(number) ? "NAN" : "INFINITY";
@@ -244,10 +263,6 @@ private:
     std::size_t steps_ = 0;
     OnnxFormula formula_;
 };
-
-std::uint32_t root_of(const Expression& expression) {
-    return static_cast<std::uint32_t>(expression.nodes.size() - 1);
-}
 
 }  // namespace
 

@@ -317,7 +317,9 @@ std::string store(Request& request, const Option& option, const json& value) {
             if (problem.empty() || !value.is_string()) return problem;
         }
         if (!value.is_string() || value.get<std::string>().empty())
-            return "not an array or a path; expected one of them";
+            return is_operand(option.key, request.settings.mode)
+                       ? "not an array or a path; expected one of them"
+                       : "not a path; expected the name of a file with the array";
         if (std::string_view(option.key) == "mask" && value == "causal")
             return "not a mask's file; expected attn causal, or --causal";
         request.operand_files[option.key] = value.get<std::string>();

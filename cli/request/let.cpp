@@ -118,7 +118,10 @@ std::string take_let(Request& request, const json& value, const Limits&) {
             const std::size_t equals = word.find('=');
             if (equals == 0 || equals >= word.size() - 1)
                 return "not an array with its name; expected NAME=ARRAY, as doc=0,0,1,1";
-            object[std::string(word.substr(0, equals))] = std::string(word.substr(equals + 1));
+            json& given = object[std::string(word.substr(0, equals))];
+            if (!given.is_null())
+                return concat(word.substr(0, equals), " comes twice; expected it once");
+            given = std::string(word.substr(equals + 1));
         }
     }
     if (!object.is_object()) return "not an object; expected {\"name\": [numbers]}";

@@ -264,13 +264,13 @@ constexpr Option table[] = {
     {"rope_dims", scores, softmax, setting<&S::rope_dims>, {2, largest_size}, "N", "dimensions of a head to rotate (default all)", saved},
     {"rope_scaling", scores, softmax, rope_scaling_field, {0, 0, "one number or four, or rope_parameters", 4},
      "JSON|F[,LOW,HIGH,LENGTH]",
-     "a config's rope_parameters, as {\"rope_type\":\"yarn\",...}; or angles divided by F, or Llama 3.1's, "
-     "which spares those that turn more than HIGH times in LENGTH positions (default none)", saved | whole_model},
+     "a config's rope_parameters, as {\"rope_type\":\"yarn\",...}; or F, which divides all angles; or F,LOW,HIGH,LENGTH, "
+     "as llama3: angles of more than HIGH turns in LENGTH positions are kept (default none)", saved | whole_model},
     {"position_ids", scores, softmax, array_field<&S::position_ids>, {}, "LIST|FILE",
-     "positions that --rope turns new tokens by, ([batch,] tokens), or with mrope_section ([axes,] [batch,] tokens) "
+     "positions of new tokens for --rope, ([batch,] tokens), or with mrope_section (tokens) or (axes, [batch,] tokens) "
      "(default: after the cached keys)", saved},
     {"key_position_ids", scores, softmax, array_field<&S::key_position_ids>, {}, "LIST|FILE",
-     "of the new keys, or of all with the cached ones for masks (default as --position-ids)", saved},
+     "positions of the new keys, or of cached and new keys for masks (default as --position-ids)", saved},
     {"sink", scores, softmax, setting<&S::sink>, {0, 0, "numbers", std::size_t{1} << 31}, "S,...",
      "logits in the softmax's denominator, one per head or one for all (default none)", saved | of_heads},
     {"softmax_plus", scores, softmax, setting<&S::softmax_plus>, at_least_0, "N",

@@ -123,7 +123,8 @@ void rope_bases(Alternatives& to) {
     for (const double base : {1e5, 1.6e5, 1e3, 1e2, 1.5e5, 5e6, 1e7, 8e6, 2.5e5, 2e4, 5e4})
         add(base, 2);
     to.asked("scaled", 1);
-    to.set("not scaled", &Conventions::rope, &RopeConvention::scaling, nullptr);
+    if (to.problem.plan.position_axes() == 1)
+        to.set("not scaled", &Conventions::rope, &RopeConvention::scaling, nullptr);
 }
 
 std::string base_flag(const Problem& problem, const Conventions& found) {

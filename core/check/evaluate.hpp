@@ -252,7 +252,7 @@ private:
     void step(LinearHead& head, const RowsView& keys, const RowsView& values, std::size_t index);
     void linear_output(QueryRow& q);
     void linear_weights_of(QueryRow& q);
-    /// By the divisor that the row's weights have, numbers of the row.
+    /// Divides numbers of the row by `q.divisor`.
     void divide_row(const QueryRow& q, Numbers& x) const;
 
     const Evaluator& shared_;

@@ -126,11 +126,11 @@ struct OutputConvention {
     auto operator<=>(const OutputConvention&) const = default;
 };
 
-/// Where linear attention takes a state.
 /// What divides a row of linear attention: nothing, RetNet's max(sqrt(sum of decays), |sum of
 /// weights|), or the same with the sum of the weights' magnitudes.
 enum class RowDivisor { none, retention, magnitudes };
 
+/// Where linear attention takes a state, and what its rows are divided by.
 struct StateConvention {
     bool corrects_undecayed = false;  ///< the delta rules' error is that before the decay
     bool decays_after = false;        ///< a token's own key and value decay with the others
@@ -241,9 +241,9 @@ struct Conventions : ProjectionConvention {
 
     // Weights.
     SoftmaxAxis axis = SoftmaxAxis::keys;
-    std::vector<double> sink;                   ///< empty: none
-    bool sink_from_max = false;                 ///< each row's is added to its largest score, or 0
-    double softmax_plus = 0;                    ///< added to the denominator, instead of a sink
+    std::vector<double> sink;    ///< empty: none
+    bool sink_from_max = false;  ///< a row's sink is its largest score, plus `sink` if any
+    double softmax_plus = 0;     ///< if above 0, added in place of e^sink
     std::shared_ptr<const Expression> weights;  ///< of a score, instead of a softmax; or null
     bool sums_to_one = false;                   ///< these weights are divided by their sum
     StatedSum stated_sum = StatedSum::logsumexp;

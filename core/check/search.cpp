@@ -257,7 +257,7 @@ private:
     std::optional<Fit> fit_of(const Combination& changes) {
         const Conventions conventions = changed_by(changes);
         if (!problem_.fits(conventions)) return std::nullopt;
-        // The errors of changes that pairs may have are needed, so each is computed.
+        // Later sizes need the errors of single changes that pairs may have, so these are computed.
         const bool may_skip = changes.size() > 1 || options_[changes[0]].max_changes == 1;
         std::vector<std::optional<Conventions>> relevant(comparison_.arrays().size());
         Reproduction reproduction(comparison_, conventions);

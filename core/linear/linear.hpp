@@ -55,7 +55,8 @@ void linear_weights(const AttentionCall<T>& call, T* weights, ThreadPool& pool);
 /// RetNet's divisors of the weights and outputs of each row, (batch, heads, query rows, 1):
 /// max(sqrt(d_t), |r_t|), with d_t = e^g_t d_{t-1} + 1, the sum of row t of the decays, and r_t the
 /// sum of the weights, scale q_t z_t with z_t = e^g_t z_{t-1} + k_t. The paper divides the decays
-/// by sqrt(d_t), then the weights by max(|sum|, 1), which is the same. Decays are one per head.
+/// by sqrt(d_t), then the weights by max(|sum|, 1), which is the same. One decay per token and
+/// head.
 template <class T>
 Tensor4<T> retention_divisors(const AttentionCall<T>& call, ThreadPool& pool);
 

@@ -67,7 +67,8 @@ void scale_yarn(const RopeScaling& s, double base, double dims, RopeAngles& angl
 bool RopeScaling::reads(std::string_view key) const {
     constexpr std::string_view common[] = {"rope_theta", "partial_rotary_factor", "mrope_section",
                                            "mrope_interleaved"};
-    return has(type->required, key) || has(type->optional, key) || has(common, key);
+    return !key.empty() &&  // which ends the lists
+           (has(type->required, key) || has(type->optional, key) || has(common, key));
 }
 
 bool RopeScaling::is_list(std::string_view key) {
@@ -81,7 +82,7 @@ double RopeScaling::number(std::string_view key, double otherwise) const {
 
 std::vector<double> RopeScaling::sections(std::size_t pairs) const {
     const auto found = numbers.find("mrope_section");
-    if (found != numbers.end()) return found->second;
+    if (found != numbers.end() && !found->second.empty()) return found->second;
     return std::vector<double>(is("axial") ? 2 : 0, static_cast<double>(pairs) / 2);
 }
 
@@ -154,21 +155,21 @@ std::string RopeSettings::problem() const {
         if (is_of_pairs(key) && size != count)
             return concat("no list ", key, " of ", count, " numbers; expected one");
         if (size == 0)
-            return concat("no number ", key, "; expected one for rope_type ", s.type->name);
+            return concat(key, " is missing; expected a number for rope_type ", s.type->name);
     }
     const std::vector<double> sections = s.sections(count);
     if (sections.empty() && s.number("mrope_interleaved", 0) != 0)
-        return "no list mrope_section, which mrope_interleaved requires; expected both";
+        return "mrope_interleaved requires mrope_section; expected both";
     const auto is_whole = [](double size) { return size == std::floor(size); };
     if (!sections.empty() &&
         !(std::ranges::all_of(sections, is_whole) &&
           std::accumulate(sections.begin(), sections.end(), 0.0) == static_cast<double>(count)))
-        return concat("mrope_section, pairs by axis, does not divide ", count,
-                      " pairs; expected integers that add up to it");
+        return concat("mrope_section does not add up to ", count,
+                      " pairs; expected integers that do");
     const RopeAngles all = angles();
     bool is_finite = std::isfinite(all.factor);
     for (const double frequency : all.frequencies) is_finite &= std::isfinite(frequency);
-    return is_finite ? "" : "angles that are not finite; expected positive factors and lengths";
+    return is_finite ? "" : "angles are not finite; expected positive factors and lengths";
 }
 
 template <class T>

@@ -12,7 +12,8 @@
 
 namespace attn {
 
-/// A form of rotary angles, as transformers' modeling_rope_utils has it; `divisors` is GGUF's.
+/// A rope_type of transformers' modeling_rope_utils, `axial` (Qwen2-VL's vision part) or `divisors`
+/// (GGUF's).
 struct RopeType {
     std::string_view name;
     std::array<std::string_view, 4> required = {};  ///< keys
@@ -58,7 +59,7 @@ double yarn_factor(double factor, double mscale = 1);
 
 struct RopeAngles {
     std::vector<double> frequencies;  ///< of each pair, the angle from one position to the next
-    std::vector<std::size_t> axis;    ///< of the positions that each pair turns by
+    std::vector<std::size_t> axis;    ///< axis of the positions that rotates each pair
     double factor = 1;                ///< on cosine and sine
 };
 
@@ -97,7 +98,7 @@ struct TokenPositions {
     std::size_t first = 0;                     ///< the index of the first token that has an id
 
     std::size_t axes() const { return ids == nullptr || ids->dimension() == 2 ? 1 : ids->shape(0); }
-    /// Of positions with one axis, all axes are this one.
+    /// With one axis, `axis` has no effect.
     double at(std::size_t batch, std::size_t index, std::size_t axis = 0) const {
         if (ids == nullptr) return static_cast<double>(index);
         const std::size_t rank = ids->dimension(), row = axes() == 1 ? 0 : axis;

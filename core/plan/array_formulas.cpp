@@ -47,8 +47,8 @@ std::shared_ptr<const Array<double>> by_token(std::string_view key, const Array<
     if (rank > first + 2 || given.shape(rank - 1) != tokens ||
         (batch != 1 && batch != plan.batch) || (first == 1 && given.shape(0) != axes)) {
         const std::string leading = axes > 1 ? concat(axes, ", ") : "";
-        refuse(key, shape_text(given.shape()), "; expected (", leading, tokens, ") or (", leading,
-               plan.batch, ", ", tokens, ")");
+        refuse(key, "shape ", shape_text(given.shape()), "; expected (", leading, tokens, ") or (",
+               leading, plan.batch, ", ", tokens, ")");
     }
     std::vector<double> numbers;
     const std::size_t rows = first == 0 ? 1 : axes;
@@ -148,7 +148,7 @@ std::string packed_formula(const Settings& s, const Plan& plan, ExpressionArrays
                " as --cu-seqlens has");
     if (s.alibi && queries != keys)
         refuse("alibi",
-               "has one alignment of queries and keys; expected the same --cu-seqlens of "
+               "requires queries and keys of the same sequences; expected the same --cu-seqlens of "
                "both, or no such flag");
     for (const auto& [key, is_given] : {std::pair("prefix_len", !s.prefix_len.empty()),
                                         {"keep_first", s.keep_first.has_value()},

@@ -20,8 +20,8 @@ std::shared_ptr<const Array<double>> by_batch(std::string_view key, const std::v
     return array_of({plan.batch}, numbers);
 }
 
-/// (tokens) or (batch, tokens) as the latter; of several axes also (axes, tokens) or (axes, batch,
-/// tokens) as the latter.
+/// (tokens), or (batch, tokens) with one row, as (batch, tokens). With several axes: (tokens), and
+/// (axes, tokens) or (axes, batch, tokens) as (axes, batch, tokens).
 std::shared_ptr<const Array<double>> by_token(std::string_view key, const Array<double>& given,
                                               std::size_t tokens, const Plan& plan,
                                               std::size_t axes = 1);

@@ -110,10 +110,9 @@ std::string lacks_of_kernels(const Plan& plan) {
     for (const auto& [key, formula] : plan.config.score_formulas)
         if (!suits_kernels(formula, plan.expression_sizes()))
             return formula.nodes.size() > kernels::max_formula_nodes
-                       ? concat("takes a ", key, " of ", formula.nodes.size(),
-                                " numbers, names and operations, of at most ",
-                                kernels::max_formula_nodes)
-                       : concat("takes a ", key, " of integers beyond its exact ones");
+                       ? concat("takes a ", key, " of more than ", kernels::max_formula_nodes,
+                                " numbers, names and operations (", formula.nodes.size(), ")")
+                       : concat("takes a ", key, " whose integers may exceed its exact range");
     std::string lacks;
     plan.emit.for_each([&](ArrayId array) {
         const bool is_beyond = array.row().from == From::reference;

@@ -17,13 +17,13 @@ ExpressionArrays arrays_of_positions(const Plan& plan) {
 }
 
 Expression parse(std::string_view key, std::string_view text, std::optional<Variable> given,
-                 ExpressionArrays arrays, const Plan& plan) {
-    arrays.merge(arrays_of_positions(plan));
+                 ExpressionArrays arrays, const Plan& plan, const Settings& s) {
+    if (s.position_ids != nullptr) arrays.merge(arrays_of_positions(plan));
     Expression parsed = parse_expression(key, text, given, arrays);
     if (plan.position_axes() != 1 &&
         (parsed.uses() & (bit_of(Variable::qpos) | bit_of(Variable::kpos))) != 0)
         refuse("position_ids", "have several axes, and ", text,
-               " takes one number of each token; expected masks and formulas by index");
+               " reads one position per token; expected masks and formulas by index");
     if (plan.key_positions.first != 0 && (parsed.uses() & bit_of(Variable::kpos)) != 0)
         refuse("key_position_ids", plan.past_len, " cached keys have no positions, which ", text,
                " takes; expected the ids of all ", plan.kv_len, " keys");
@@ -126,7 +126,7 @@ std::vector<NamedFormula> make_mask_formulas(const Settings& s, const Plan& plan
         const PositionNames ids{"qpos", "kpos"};
         const std::string text =
             mask.formula(s, plan, arrays, s.masks_by_position() ? ids : PositionNames());
-        formulas.push_back({mask.key, parse(mask.key, text, {}, std::move(arrays), plan)});
+        formulas.push_back({mask.key, parse(mask.key, text, {}, std::move(arrays), plan, s)});
     }
     if (s.mask_mod) formulas.push_back({"mask_mod", s.mask_mod});
     return formulas;
@@ -178,7 +178,7 @@ void read_formulas(Settings& s, const Plan& plan) {
           {"score_mod", &s.score_mod, Variable::score},
           {"prob_mod", &s.prob_mod, Variable::p}}) {
         if (formula->text.empty()) continue;
-        *formula = parse(key, formula->text, given, s.let, plan);
+        *formula = parse(key, formula->text, given, s.let, plan, s);
         any = true;
     }
     if (!any && !s.let.empty()) refuse("let", "requires --mask-mod, --score-mod or --prob-mod");

@@ -37,8 +37,12 @@ void resolve_rotation(Settings& s, const Plan& plan) {
     const auto take = [&](auto& setting, auto value, std::string_view key, std::string_view name) {
         follow(s, setting, value);
         if (*setting != value)
-            refuse(key, "is not by the ", name, " of --rope-scaling; expected one of them");
+            refuse(key, "differs from the ", name, " of --rope-scaling; expected one of them");
     };
+    if (s.cu_seqlens != nullptr && (scaling.is("dynamic") || scaling.is("longrope")))
+        refuse("rope_scaling", scaling.type->name,
+               " angles depend on the length of the sequence; expected one call for each, without "
+               "--cu-seqlens");
     if (const double theta = scaling.number("rope_theta", 0); theta != 0)
         take(s.rope_base, theta, "rope_base", "rope_theta");
     follow(s, s.rope_base, default_rope_base);

@@ -116,7 +116,7 @@ void read_cache_sizes(const OperandShapes& operands, Plan& plan) {
 
 /// Decay or beta of each token: for each key head one number or, if the rule allows, d_k. Heads are
 /// an axis or next to each other in the columns, as in the keys; one column serves all of them.
-/// Returns whether there are d_k.
+/// Returns whether there are d_k numbers per key head.
 bool check_gate_shape(const char* key, const Shape& shape, bool by_dimension, const Plan& plan) {
     if (shape.empty()) return false;
     const bool has_columns_of_heads = plan.projects || plan.packed;
@@ -159,9 +159,10 @@ void check_recurrence(const Settings& s, const OperandShapes& operands, const Pl
         refuse("decay_form", "requires --decay");
     if (!plan.normalizes()) return;
     const auto conflict = [](const char* key) {
-        refuse(key,
-               "conflicts with --normalize retention, which sums the weights of all tokens under "
-               "one log of the decay per head; expected one of them");
+        refuse(key, key,
+               " conflicts with --normalize retention, which requires one log decay per token and "
+               "head, and "
+               "no other gate or state; expected one of them");
     };
     if (s.decay_form == DecayForm::plain) conflict("decay_form");
     if (s.bonus != nullptr) conflict("bonus");

@@ -41,6 +41,9 @@ std::string read_rope_scaling(const json& given, bool is_model, RopeScaling& to)
         for (std::size_t i = 0; i < given.size(); ++i) settings[keys[i]] = given[i];
     }
     const json type = settings.value("rope_type", settings.value("type", json("default")));
+    if (!is_model && settings.value("type", type) != type)
+        return concat("rope_type is ", shortened(type.dump()), " and type ",
+                      shortened(settings["type"].dump()), "; expected one of them");
     std::string name = type.is_string() ? type.get<std::string>() : type.dump();
     name = name == "mrope" ? "default" : name == "su" ? "longrope" : name;  // older names
     to.type = find_row(rope_types, &RopeType::name, std::string_view(name));
@@ -49,8 +52,8 @@ std::string read_rope_scaling(const json& given, bool is_model, RopeScaling& to)
         for (const RopeType& row : rope_types) names.emplace_back(row.name);
         const std::string near = did_you_mean(name, names);
         return concat("rope_type is ", shortened(name),
-                      "; expected default, linear, dynamic, yarn, longrope, llama3, proportional "
-                      "or axial",
+                      "; expected default, linear, dynamic, yarn, longrope, llama3, proportional, "
+                      "axial or divisors",
                       near.empty() ? "" : concat("; did you mean ", near, '?'));
     }
     json kept{{"rope_type", name}};
@@ -59,7 +62,7 @@ std::string read_rope_scaling(const json& given, bool is_model, RopeScaling& to)
         if (is_model && key.starts_with("mrope_")) continue;  // the axes of a text are equal
         if (!to.reads(key)) {
             if (is_model) continue;
-            return concat(shortened(key), " has no effect with rope_type ", name,
+            return concat(quoted_name(key), " has no effect with rope_type ", name,
                           "; expected no such key");
         }
         if (value.is_array() && !to.is_list(key))
@@ -71,7 +74,7 @@ std::string read_rope_scaling(const json& given, bool is_model, RopeScaling& to)
                 numbers.push_back(number.is_number() ? number.get<double>()
                                                      : double(number.get<bool>()));
             else if (!number.is_null() || key == "rope_theta" || key == "partial_rotary_factor")
-                return concat("no number ", key, "; expected one for rope_type ", name);
+                return concat(key, " is missing; expected a number for rope_type ", name);
         kept[key] = value;
     }
     // Defaults of missing numbers, as in transformers.

@@ -124,7 +124,9 @@ kv_lengths = @array@([@kv_lengths@])@of_batch@
 @if bias: attn_mask = @bias@
 @if has_rules
 @rules
-@if !bias: attn_mask = @allowed@
+@let mask @allowed@
+@if torch mask_formula: @let mask torch.atleast_2d(@allowed@)
+@if !bias: attn_mask = @mask@
 @if bias: @mask_by_rules
 @let bias attn_mask
 @end
