@@ -40,7 +40,7 @@ def chance(p=0.3):
 
 MASKS = (("--mask-mod", "q // 2 >= k // 2 || k < 1"), ("--chunk", "2"), ("--mask-mod", "k != 3 && (q - k) % 3 < 2"),
          ("--mask-mod", "!(h == 1) || m[k % 3] > 0.2", "--let", "m=0.1,0.3,0.5"), ("--mask-mod", "q_len > 0"),
-         ("--mask-mod", "0.0 / 0 || k == 0"), ("--mask-mod", "k // 0 > 1 || k % 0 < q || k < 2"))
+         ("--mask-mod", "0.0 / 0 || k == 0"), ("--mask-mod", "k // max(q, 1) < 2"))
 FORMULAS = (("--score-mod", "score - 0.1 * abs(q - k)"), ("--score-mod", "k % 3 > 0 ? tanh(score) : 0.5 * h"),
             ("--score-mod", "min(score, 2) + max(exp(-k), 0.25) * pow(abs(score) + 1, 0.5)"), ("--score-mod", "0.5 * (q - k)"),
             ("--score-mod", "score * r[q % 2 * 2 + k % 2]", "--let", "r=0.5,1,1.5,-1"), ("--prob-mod", "p * p + 0.01 * b"))
