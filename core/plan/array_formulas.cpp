@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <limits>
+#include <numeric>
 
 namespace attn {
 namespace {
@@ -32,9 +33,10 @@ std::shared_ptr<const Array<double>> packed_positions(std::string_view key,
                                                       const Array<double>& given,
                                                       std::size_t tokens) {
     const std::vector<double> begins = bounds(key, given, tokens);
-    std::vector<double> positions;
+    std::vector<double> positions(tokens);
     for (std::size_t i = 0; i + 1 < begins.size(); ++i)
-        for (double at = 0; at < begins[i + 1] - begins[i]; ++at) positions.push_back(at);
+        std::iota(positions.begin() + std::ptrdiff_t(begins[i]),
+                  positions.begin() + std::ptrdiff_t(begins[i + 1]), 0.0);
     return array_of({1, tokens}, positions);
 }
 
@@ -168,14 +170,14 @@ std::string packed_formula(const Settings& s, const Plan& plan, ExpressionArrays
         const double more = s.causal_align == CausalAlign::bottom_right
                                 ? keys[i + 1] - keys[i] - (queries[i + 1] - queries[i])
                                 : 0;
-        for (double q = queries[i]; q < queries[i + 1]; ++q) {
-            const double at = keys[i] + (q - queries[i]) + more;
+        const auto end = static_cast<std::size_t>(queries[i + 1]);
+        for (auto row = static_cast<std::size_t>(queries[i]); row < end; ++row) {
+            const double at = keys[i] + (static_cast<double>(row) - queries[i]) + more;
             const auto window = [&](std::size_t side) {
                 return s.window.empty() || s.window[side] < 0
                            ? std::numeric_limits<double>::infinity()
                            : static_cast<double>(s.window[side]);
             };
-            const auto row = static_cast<std::size_t>(q);
             first[row] = std::max(keys[i], at - window(0));
             last[row] = std::min(keys[i + 1] - 1, at + (*s.causal ? 0 : window(1)));
         }

@@ -129,6 +129,7 @@ void require_same_as_file(const Args& args) {
     std::vector<std::string> from_line{std::string(args.command->name)};
     for (const FlagValue& given : args.flags) {
         if (given.origin != Origin::command_line) return;
+        if (given.text.find('\0') != std::string::npos) return;  // given twice, as no word gives it
         const std::string flag = flag_of(*given.option);
         if (is_boolean(*given.option)) {
             flags[given.option->key] = given.text == "true";
