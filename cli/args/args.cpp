@@ -174,7 +174,7 @@ bool is_list(const Option& option) {
     const bool may_be_list = (kind == word && argument.ends_with("LIST")) ||
                              ((kind == word || kind == number) && argument.ends_with(",..."));
     return may_be_list || kind == strings || kind == integers || kind == signed_integers ||
-           kind == numbers;
+           kind == numbers || kind == parameters;
 }
 
 bool is_file_name(const Option& option, std::string_view text) {

@@ -72,7 +72,8 @@ enum class FieldKind {
     signed_integers,  ///< a list
     numbers,          ///< a list
     shapes,           ///< an object of shapes, by tensor
-    arrays            ///< an object of arrays or files, by name
+    arrays,           ///< an object of arrays or files, by name
+    parameters        ///< a list of numbers, or an object of numbers and lists by name
 };
 
 /// How an option's value is stored in a request; made by field_of<path...> (cli/request/field.hpp).

@@ -265,7 +265,7 @@ private:
         const FieldKind kind = option->field.kind;
         const bool is_object =
             kind == FieldKind::shapes ||
-            (value.is_object() && (kind == FieldKind::arrays || kind == FieldKind::numbers));
+            (value.is_object() && (kind == FieldKind::arrays || kind == FieldKind::parameters));
         std::optional<std::string> text =
             is_object || is_nested ? std::optional(value.dump()) : spelled_value(value);
         if (text && option->argument == std::string_view("A:B"))

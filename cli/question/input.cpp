@@ -138,7 +138,8 @@ private:
         return is_operand(key, mode()) ||
                (option.field.set != nullptr &&
                 (kind == operand || kind == boolean || kind == integer || kind == seed ||
-                 kind == number || kind == integers || kind == signed_integers || kind == numbers));
+                 kind == number || kind == integers || kind == signed_integers || kind == numbers ||
+                 kind == parameters));
     }
 
     void take(const std::string& key, const io::StoredArray& array) {

@@ -233,8 +233,7 @@ void append_init(std::string& json, const Request& request) {
 }
 
 std::string take_rope_scaling(Request& request, const json& value, const Limits& limits) {
-    const bool is_json = value.is_string() && value.get_ref<const std::string&>().starts_with('{');
-    json given = is_json ? json_in(value) : value;
+    json given = value;
     std::vector<double> list;
     std::string problem = given.is_object() ? "" : take(list, given, limits);
     if (!list.empty()) given = std::move(list);
@@ -366,7 +365,8 @@ json value_of(const Option& option, const std::string& text) {
             return !text.empty() && number.length == text.size() ? json(number.value) : json(text);
         }
         case FieldKind::shapes: return json_in(text);
-        case FieldKind::arrays: return text.starts_with('{') ? json_in(text) : json(text);
+        case FieldKind::arrays:
+        case FieldKind::parameters: return text.starts_with('{') ? json_in(text) : json(text);
         default: return text;
     }
 }

@@ -148,7 +148,7 @@ inline constexpr Field array_field{
 std::string take_rope_scaling(Request& request, const nlohmann::json& value, const Limits& limits);
 void append_rope_scaling(std::string& out, const Request& request);
 inline constexpr Field rope_scaling_field{
-    .kind = FieldKind::numbers, .set = take_rope_scaling, .append = append_rope_scaling};
+    .kind = FieldKind::parameters, .set = take_rope_scaling, .append = append_rope_scaling};
 
 /// Valid keys of each batch entry, or of each query.
 std::string take_lengths(Request& request, const nlohmann::json& value, const Limits& limits);

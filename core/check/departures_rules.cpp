@@ -276,7 +276,8 @@ private:
             return some;
         };
         std::vector<Expression>& like = tried_[rows(rule, plan_.rows / 8 + 1)];
-        if (std::ranges::any_of(like, [&](const auto& x) { return rows(x, 1) == rows(rule, 1); }))
+        const std::vector<char> all = like.empty() ? std::vector<char>() : rows(rule, 1);
+        if (std::ranges::any_of(like, [&](const auto& x) { return rows(x, 1) == all; }))
             return false;
         like.push_back(rule);
         return true;

@@ -161,8 +161,7 @@ void check_recurrence(const Settings& s, const OperandShapes& operands, const Pl
     const auto conflict = [](const char* key) {
         refuse(key, key,
                " conflicts with --normalize retention, which requires one log decay per token and "
-               "head, and "
-               "no other gate or state; expected one of them");
+               "head, and no other gate or state; expected one of them");
     };
     if (s.decay_form == DecayForm::plain) conflict("decay_form");
     if (s.bonus != nullptr) conflict("bonus");

@@ -62,6 +62,10 @@ std::string read_rope_scaling(const json& given, bool is_model, RopeScaling& to)
         if (is_model && key.starts_with("mrope_")) continue;  // the axes of a text are equal
         if (!to.reads(key)) {
             if (is_model) continue;
+            if (value.is_object())
+                return concat(quoted_name(key),
+                              " has settings of one type of layer; expected "
+                              "these settings alone");
             return concat(quoted_name(key), " has no effect with rope_type ", name,
                           "; expected no such key");
         }

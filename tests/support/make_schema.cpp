@@ -134,10 +134,10 @@ json field_schema(const cli::Option& option) {
             return list_schema({{"type", "integer"}, {"minimum", 0}}, option.limits, true);
         case signed_integers:
             return list_schema(number_schema(option.limits, true), option.limits, true);
-        case numbers: {
+        case numbers: return list_schema({{"type", "number"}}, option.limits, true);
+        case parameters: {
             json schema = list_schema({{"type", "number"}}, option.limits, true);
-            if (std::strcmp(option.key, "rope_scaling") == 0)
-                schema["anyOf"].push_back({{"type", "object"}});
+            schema["anyOf"].push_back({{"type", "object"}});
             return schema;
         }
         case arrays:
