@@ -4,7 +4,7 @@
 #include <sstream>
 
 #include "cli/args/names.hpp"
-#include "core/operator/arrays.hpp"
+#include "core/operator/shown_axes.hpp"
 #include "io/model/families.hpp"
 #include "io/text/text.hpp"
 #include "io/transformer/family_row.hpp"

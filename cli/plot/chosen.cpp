@@ -7,7 +7,7 @@
 #include "core/base/error.hpp"
 #include "core/base/layout.hpp"
 #include "core/base/tensor.hpp"
-#include "core/operator/arrays.hpp"
+#include "core/operator/shown_axes.hpp"
 #include "io/file/source.hpp"
 #include "io/plot/colors.hpp"
 #include "io/text/number_text.hpp"

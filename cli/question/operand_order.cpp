@@ -1,7 +1,7 @@
 // The order of an operand's axes, as it is given and as it is computed with, and its scales.
 #include "cli/question/operands.hpp"
 #include "core/base/layout.hpp"
-#include "core/operator/arrays.hpp"
+#include "core/operator/shown_axes.hpp"
 
 namespace attn::cli {
 namespace {

@@ -37,6 +37,7 @@ constexpr const char* scores = "Scores";
 constexpr const char* recurrence = "Recurrence";
 constexpr const char* cache = "Cache";
 constexpr const char* dropout = "Dropout";
+constexpr const char* gradients = "Gradients";
 constexpr const char* output = "Output";
 constexpr const char* pictures = "Pictures";
 constexpr const char* numerics = "Numerics";
@@ -314,6 +315,15 @@ constexpr Option table[] = {
     {"dropout_stream", dropout, softmax,
      setting_among<dropout_stream_names, &S::dropout_stream>, {}, "",
      "PyTorch's own stream, or that of its builds with MKL on Intel processors"},
+
+    {"backward", gradients, all_modes, setting<&S::backward>, {}, "",
+     "also the gradients of a loss by inputs, parameters and each step, as autograd has them (default off)"},
+    {"loss", gradients, all_modes, setting_among<loss_names, &S::loss>, {}, "",
+     "of the context vectors: their sum, their mean, or the mean of squared differences from --target"},
+    {"target", gradients, all_modes, operand_field, {}, "FILE",
+     "what --loss mse compares with, in the shape of context_vectors (no default)", source},
+    {"grad_output", gradients, all_modes, operand_field, {}, "FILE",
+     "in place of a loss: its gradient by context_vectors, as out.backward(...) takes it (default ones)", source},
 
     {"output", output, all_modes, field_of<&R::output>, {}, "FILE",
      "write there, whole or not at all (default -, standard output)", as_flag | in_explain | in_model, 'o'},

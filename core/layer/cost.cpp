@@ -14,7 +14,10 @@ double flops_of(const Plan& plan) {
         product_of_sizes(plan.batch, plan.new_keys().end - plan.new_keys().first,
                          numbers("W_key") + numbers("W_value")) +
         product_of_sizes(plan.batch, plan.rows, numbers("W_out"));
-    return 2 * (projections + multiply_adds(plan));
+    // A product has two gradients; those of attention recompute the scores.
+    const double of_projections = plan.config.backward ? 3 : 1,
+                 of_attention = plan.config.backward ? 3.5 : 1;
+    return 2 * (of_projections * projections + of_attention * multiply_adds(plan));
 }
 
 Cost measure(const Plan& plan, std::size_t threads) {

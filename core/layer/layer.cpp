@@ -2,6 +2,7 @@
 // plan, so that a model can use one plan per block.
 #include "core/layer/layer.hpp"
 
+#include "core/layer/backward.hpp"
 #include "core/layer/embedding.hpp"
 #include "core/layer/mask_rows.hpp"
 #include "core/layer/stages.hpp"
@@ -279,12 +280,20 @@ Result compute(const Plan& plan, Operands&& operands, ThreadPool& pool) {
         LayerParts<T> parts = take_parts<T>(plan, used);
         const std::shared_ptr<const LayerWeights<T>>& weights = parts.weights;
         if (weights != nullptr) keep_weights(*weights, recorder);
-        Tensor4<T> context = stages.attend(make_call(stages, used, parts));
-        if (recorder.records("context_vectors")) {
-            if (weights != nullptr && weights->out)
+        const bool backward = plan.config.backward;
+        KeptForBackward<T> kept;
+        if (backward) kept.operands = used;
+        AttentionCall<T> call = make_call(stages, used, parts);
+        if (backward) kept.call = call;
+        Tensor4<T> context = stages.attend(std::move(call));
+        if (recorder.records("context_vectors") || backward) {
+            if (weights != nullptr && weights->out) {
+                if (backward) kept.heads = context;
                 context = stages.project_out(*weights->out, std::move(context));
+            }
             recorder.record("context_vectors", context);
         }
+        if (backward) differentiate(stages, std::move(kept), weights.get(), context);
         return {recorder.take(),
                 weights == nullptr ? std::nullopt : std::optional<AnyLayerWeights>(weights),
                 parts.draws};

@@ -55,20 +55,66 @@ void normalise(const InputNorm& norm, std::span<T> row) {
     }
 }
 
+/// Turns gradients by the results of normalise() into those by the row that it was given.
+template <class T>
+void normalise_back(const InputNorm& norm, std::span<const T> row, std::span<T> gradients) {
+    const auto [mean, factor] = scale_of_row<T>(row, norm.is_rms, norm.eps);
+    const auto count = static_cast<double>(row.size());
+    double sum = 0, along_row = 0;
+    for (std::size_t i = 0; i < row.size(); ++i) {
+        const double by_normed = static_cast<double>(gradients[i]) * norm.weight[i];
+        sum += by_normed;
+        along_row += by_normed * (static_cast<double>(row[i]) - mean) * factor;
+    }
+    if (norm.is_rms) sum = 0;
+    for (std::size_t i = 0; i < row.size(); ++i) {
+        const double normed = (static_cast<double>(row[i]) - mean) * factor;
+        gradients[i] =
+            static_cast<T>(factor * (static_cast<double>(gradients[i]) * norm.weight[i] -
+                                     (sum + normed * along_row) / count));
+    }
+}
+
+/// What rows of to_unit_length() are multiplied by.
+inline constexpr double unit_length_eps = 1e-6, least_length = 1e-12;
+inline double unit_factor(double squares, bool is_recurrent) {
+    return 1 / (is_recurrent ? std::sqrt(squares + unit_length_eps)
+                             : std::max(std::sqrt(squares), least_length));
+}
+
 /// Divides each of these rows of d numbers by sqrt(sum of its squares + 1e-6), as Gated DeltaNet
 /// does; without `is_recurrent` by its L2 norm, at least 1e-12, as torch.nn.functional.normalize.
 template <class T>
 void to_unit_length(T* row, std::size_t rows, std::size_t d, bool is_recurrent = true) {
-    constexpr double eps = 1e-6, least = 1e-12;
     for_each_index(rows, [&](std::size_t at) {
         T* const x = row + at * d;
         double squares = 0;
         for (std::size_t i = 0; i < d; ++i)
             squares += static_cast<double>(x[i]) * static_cast<double>(x[i]);
-        const double factor =
-            1 / (is_recurrent ? std::sqrt(squares + eps) : std::max(std::sqrt(squares), least));
+        const double factor = unit_factor(squares, is_recurrent);
         for (std::size_t i = 0; i < d; ++i)
             x[i] = static_cast<T>(static_cast<double>(x[i]) * factor);
+    });
+}
+
+/// Turns gradients by its results into those by the rows that it was given.
+template <class T>
+void to_unit_length_back(const T* given, T* gradients, std::size_t rows, std::size_t d,
+                         bool is_recurrent) {
+    for_each_index(rows, [&](std::size_t at) {
+        const T* const x = given + at * d;
+        T* const by = gradients + at * d;
+        double squares = 0, along = 0;
+        for (std::size_t i = 0; i < d; ++i) {
+            squares += static_cast<double>(x[i]) * static_cast<double>(x[i]);
+            along += static_cast<double>(x[i]) * static_cast<double>(by[i]);
+        }
+        const double factor = unit_factor(squares, is_recurrent);
+        // A row that is divided by the least length is multiplied by a constant.
+        if (!is_recurrent && std::sqrt(squares) <= least_length) along = 0;
+        for (std::size_t i = 0; i < d; ++i)
+            by[i] = static_cast<T>(factor * (static_cast<double>(by[i]) -
+                                             factor * factor * along * static_cast<double>(x[i])));
     });
 }
 

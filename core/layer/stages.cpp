@@ -30,19 +30,7 @@ Tensor4<T> heads_of_tokens(const Plan& plan, const Tensor3<T>& x) {
 template <class T>
 void normalise_heads(const std::optional<InputNorm>& norm, Tensor4<T>& heads) {
     if (!norm) return;
-    const std::size_t count = heads.shape(1), tokens = heads.shape(2), d = heads.shape(3);
-    const std::size_t together = norm->weight.size() / d;  // 1, or all heads
-    std::vector<T> row(norm->weight.size());
-    for_each_index(heads.shape(0) * tokens, [&](std::size_t at) {
-        const std::size_t b = at / tokens, token = at % tokens;
-        for (std::size_t first = 0; first < count; first += together) {
-            for (std::size_t i = 0; i < together; ++i)
-                std::copy_n(&heads(b, first + i, token, 0), d, row.data() + i * d);
-            normalise(*norm, std::span<T>(row));
-            for (std::size_t i = 0; i < together; ++i)
-                std::copy_n(row.data() + i * d, d, &heads(b, first + i, token, 0));
-        }
-    });
+    for_each_normed_row(*norm, heads, [&](std::span<T> row, const auto&) { normalise(*norm, row); });
 }
 
 }  // namespace

@@ -7,16 +7,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
-#include <numeric>
 #include <optional>
 #include <span>
 #include <stdexcept>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
-
-#include "core/operator/choices.hpp"
 
 namespace attn {
 
@@ -44,6 +40,8 @@ enum class Axis {
     query_width,  ///< columns after a projection of one group
     key_width,
     value_width,
+    sinks,   ///< logits in the denominator: one, or one for each head
+    scalar,  ///< of length 1; in JSON the number alone
     top  ///< the setting of that name: keys listed for each query
 };
 
@@ -61,7 +59,10 @@ enum Need : unsigned {
     renormalize = 1U << 7U,  ///< the mask after the softmax
     softmax = 1U << 8U,      ///< the mechanism is softmax attention
     linear = 1U << 9U,       ///< the mechanism is linear attention
-    operand = 1U << 10U      ///< the question has this operand
+    operand = 1U << 10U,     ///< the question has this operand
+    backward = 1U << 11U,    ///< gradients are asked for
+    loss = 1U << 12U,        ///< of a loss, in place of a gradient that is given
+    sink = 1U << 13U
 };
 }  // namespace needs
 
@@ -80,10 +81,11 @@ struct ArrayRow {
     unsigned needs;  ///< bits of needs::Need
     From from;
     InAll in_all = InAll::always;
+    std::optional<std::size_t> gradient_of = {};  ///< the index of the array; none: no gradient
 
     /// A weight or a bias; a weight may be transposed, depending on its initialiser or file.
     constexpr bool is_parameter() const {
-        return (needs & (needs::projections | needs::out_proj)) != 0;
+        return !gradient_of && (needs & (needs::projections | needs::out_proj)) != 0;
     }
     /// An operand as it is given, in its own rank, which may be less than that of the axes.
     constexpr bool is_operand() const { return needs == attn::needs::operand; }
@@ -110,8 +112,8 @@ using Axes = std::array<Axis, 5>;
 inline constexpr Axes per_query{batch, heads, q_len}, per_key{batch, heads, q_len, kv_len},
     listed{batch, heads, q_len, top}, of_keys{batch, heads, none, kv_len};
 
-/// In the order of computation; arrays only for explanations come last.
-inline constexpr ArrayRow rows[] = {
+/// In the order of computation.
+inline constexpr ArrayRow forward_rows[] = {
     {"token_ids", {none, none, tokens}, token_ids, any},
     {"inputs", {batch, none, tokens, d_in}, layer, any},
     {"context", {batch, none, new_keys, d_context}, operand, any},
@@ -127,6 +129,8 @@ inline constexpr ArrayRow rows[] = {
     // The name `mask` is that of the joined masks, of 0 and 1.
     {"attn_mask", {batch, cache_heads, tokens, kv_len}, operand, any},
     {"key_padding_mask", {batch, none, none, kv_len}, operand, any},
+    {"grad_output", {batch, heads_apart, q_len, d_out}, operand, any},
+    {"target", {batch, heads_apart, q_len, d_out}, operand, any},
     {"normed_inputs", {batch, none, tokens, d_in}, norm, any},
     {"W_query", {none, groups, query_width, d_in}, projections, any},
     {"b_query", {none, groups, none, query_width}, projections | qkv_bias, any},
@@ -168,7 +172,60 @@ inline constexpr ArrayRow rows[] = {
     {"present_state", {batch, cache_heads, d_k, d_v}, linear, any},
     {"head_outputs", {batch, heads, q_len, d_v}, nothing, any},
     {"context_vectors", {batch, heads_apart, q_len, d_out}, nothing, any},
+};
 
+/// The gradient of the loss by an array, which has its axes.
+consteval ArrayRow gradient(std::string_view name, std::string_view of, From from = any) {
+    const auto* const found = std::ranges::find(forward_rows, of, &ArrayRow::name);
+    if (found == std::end(forward_rows)) throw std::logic_error("no such array");
+    ArrayRow row = *found;
+    row.name = name;
+    row.needs = (row.needs & ~unsigned{operand}) | backward;
+    row.from = from;
+    row.in_all = InAll::always;
+    row.gradient_of = static_cast<std::size_t>(found - std::begin(forward_rows));
+    return row;
+}
+
+/// From the loss to the operands.
+inline constexpr ArrayRow backward_rows[] = {
+    {"loss", {scalar}, backward | loss, any},
+    gradient("grad_W_out", "W_out"),
+    gradient("grad_b_out", "b_out"),
+    gradient("grad_head_outputs", "head_outputs"),
+    // Of linear attention they are no step.
+    {"grad_attention_weights", per_key, softmax | backward, reference},
+    gradient("grad_weights_before_dropout", "weights_before_dropout", reference),
+    gradient("grad_capped_scores", "capped_scores", reference),
+    gradient("grad_scaled_scores", "scaled_scores", reference),
+    {"grad_scores", per_key, softmax | backward, reference},
+    {"grad_sink", {none, sinks}, softmax | backward | sink, any},
+    gradient("grad_mask", "attn_mask", reference),
+    gradient("grad_key_padding_mask", "key_padding_mask", reference),
+    gradient("grad_past_key", "past_key"),
+    gradient("grad_past_value", "past_value"),
+    gradient("grad_past_state", "past_state"),
+    gradient("grad_decay", "decay"),
+    gradient("grad_beta", "beta"),
+    gradient("grad_queries", "queries"),
+    gradient("grad_keys", "keys"),
+    gradient("grad_values", "values"),
+    gradient("grad_query", "query"),
+    gradient("grad_key", "key"),
+    gradient("grad_value", "value"),
+    gradient("grad_W_query", "W_query"),
+    gradient("grad_b_query", "b_query"),
+    gradient("grad_W_key", "W_key"),
+    gradient("grad_b_key", "b_key"),
+    gradient("grad_W_value", "W_value"),
+    gradient("grad_b_value", "b_value"),
+    gradient("grad_context", "context"),
+    gradient("grad_value_input", "value_input"),
+    gradient("grad_inputs", "inputs"),
+};
+
+/// Only for explanations.
+inline constexpr ArrayRow trace_rows[] = {
     // After alibi, after each of at most two formulas, and each of at most two additive masks.
     {"alibi_scores", per_key, softmax, trace},
     {"formula_0_scores", per_key, softmax, trace},
@@ -205,6 +262,17 @@ inline constexpr ArrayRow rows[] = {
     {"masked_total", per_query, softmax, trace},
 };
 
+inline constexpr auto rows = [] {
+    std::array<ArrayRow,
+               std::size(forward_rows) + std::size(backward_rows) + std::size(trace_rows)>
+        all{};
+    auto* to = all.data();
+    for (const std::span<const ArrayRow> part :
+         {std::span<const ArrayRow>(forward_rows), {backward_rows}, {trace_rows}})
+        to = std::ranges::copy(part, to).out;
+    return all;
+}();
+
 }  // namespace arrays_detail
 
 /// All rows, and those that a setting can name.
@@ -228,6 +296,8 @@ struct ArrayId {
     }
 
     constexpr const ArrayRow& row() const { return all_arrays[index]; }
+    /// Of a gradient, the array that it is of; else itself.
+    constexpr ArrayId base() const { return ArrayId(row().gradient_of.value_or(index)); }
     constexpr bool operator==(const ArrayId&) const = default;
 };
 
@@ -296,104 +366,6 @@ public:
 
 private:
     std::array<std::uint64_t, (all_arrays.size() + 63) / 64> bits_{};
-};
-
-/// The layout in results. `heads_apart`: the result does not concatenate the heads.
-constexpr std::string_view axis_name(Axis axis, bool heads_apart = false) {
-    switch (axis) {
-        case Axis::none: return "";
-        case Axis::batch: return "batch";
-        case Axis::heads:
-        case Axis::kv_heads:
-        case Axis::cache_heads:
-        case Axis::heads_apart:
-        case Axis::groups: return "heads";
-        case Axis::tokens: return "tokens";
-        case Axis::q_len: return "q_len";
-        case Axis::past_len: return "past_len";
-        case Axis::new_keys:
-        case Axis::kv_len: return "kv_len";
-        case Axis::d_in:
-        case Axis::d_context:
-        case Axis::d_value_input:
-        case Axis::joined: return "d_in";
-        case Axis::top: return "top";
-        case Axis::d_k: return "d_k";
-        case Axis::d_v: return "d_v";
-        case Axis::d_out: return heads_apart ? "d_v" : "d_out";
-        case Axis::query_width:
-        case Axis::key_width:
-        case Axis::value_width: return "d_out";
-    }
-    return "";
-}
-
-/// Where each axis comes from, of axes with these names that are (batch, heads, sequence, d) or
-/// some of them; an empty name is that of heads.
-inline std::vector<std::size_t> order_of_axes(QkvFormat format,
-                                              std::span<const std::string_view> names) {
-    const auto letter = [](std::string_view name) {
-        return name == "batch" ? 'b' : name == "heads" || name.empty() ? 'h' : 's';
-    };
-    std::vector<std::size_t> order(names.size()), rank;
-    std::iota(order.begin(), order.end(), 0);
-    for (char next = 's'; const std::string_view name : names) {
-        const char own = letter(name) == 's' ? std::exchange(next, 'd') : letter(name);
-        rank.push_back(name_of(qkv_format_names, format).find(own));
-    }
-    std::ranges::stable_sort(order, {}, [&](std::size_t axis) { return rank[axis]; });
-    return order;
-}
-
-/// Which of the axes an answer shows.
-struct ShownAxes {
-    bool batched = true, with_heads = true;
-    bool separate_heads = false;     ///< context vectors have the heads axis too
-    bool independent_heads = false;  ///< parameters have it
-    bool average_heads = false;      ///< attention_weights are their mean over the heads
-    QkvFormat order = QkvFormat::bhsd;
-
-    /// The chosen heads, in order, and the key head of each; empty: all.
-    std::vector<std::size_t> heads = {}, key_heads = {};
-
-    /// The chosen heads on an array's axis of heads; null: all.
-    const std::vector<std::size_t>* chosen(ArrayId array) const {
-        const Axis axis = array.row().axes[1];
-        if (heads.empty() || (axis != Axis::heads && axis != Axis::kv_heads)) return nullptr;
-        return axis == Axis::heads ? &heads : &key_heads;
-    }
-
-    bool averages(ArrayId array) const { return average_heads && array == "attention_weights"; }
-
-    /// Whether the answer shows axis `axis` of the array's row.
-    bool shows(ArrayId array, std::size_t axis) const {
-        switch (array.row().axes[axis]) {
-            case Axis::none: return false;
-            case Axis::batch: return batched;
-            case Axis::heads: return with_heads && !averages(array);
-            case Axis::kv_heads:
-            case Axis::cache_heads: return with_heads;
-            case Axis::heads_apart: return with_heads && separate_heads;
-            case Axis::groups: return independent_heads;
-            default: return true;
-        }
-    }
-
-    /// Where the answer's axes come from, of an array with axes of these names.
-    std::vector<std::size_t> order_of(ArrayId array,
-                                      std::span<const std::string_view> names) const {
-        return order_of_axes(array.row().has_order() ? order : QkvFormat::bhsd, names);
-    }
-
-    /// The names of the axes that an array shows; a parameter's as if it were not transposed.
-    std::vector<std::string_view> names(ArrayId array) const {
-        std::vector<std::string_view> names;
-        names.reserve(array.row().axes.size());
-        for (std::size_t axis = 0; axis < array.row().axes.size(); ++axis)
-            if (shows(array, axis))
-                names.push_back(axis_name(array.row().axes[axis], separate_heads));
-        return names;
-    }
 };
 
 }  // namespace attn

@@ -60,6 +60,16 @@ struct AttentionCall : ScoreSettings {
     Recurrence<T> recurrence;  ///< of linear attention, which takes no masks, steps and dropout
 };
 
+/// Row `row` of scores (batch, heads, queries of the call, keys), for steps of these settings.
+template <class T>
+ScoreRow score_row(const AttentionCall<T>& call, const ScoreSettings& asked,
+                   const std::array<std::size_t, 4>& shape, std::size_t row) {
+    const std::size_t b = row / shape[2] / shape[1], h = row / shape[2] % shape[1],
+                      q = call.first_query + row % shape[2];
+    return {asked, call.scale, call.biases.data(), shape[1], call.query.shape(3), b, h, q,
+            as_signed(q) + call.offset.of(b), &call.sizes, call.first_key};
+}
+
 /// Numbers the keys of a call from `first_key` of a sequence of `kv_len` keys, of which it has
 /// some: masks, additive masks, positions and dropout become those of its keys.
 template <class T>

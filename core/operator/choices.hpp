@@ -15,6 +15,8 @@ enum class Rule { linear, gated, delta, gated_delta };
 enum class Normalize { none, retention };
 /// What a decay is: the logarithm of the state's factor, or the factor.
 enum class DecayForm { log, plain };
+/// Of the context vectors: their sum or mean, or the mean of squared differences from a target.
+enum class Loss { sum, mean, mse };
 /// The order of (batch, heads, sequence, d) in arrays of tokens that are given or results.
 enum class QkvFormat { bhsd, bshd, sbhd };
 
@@ -34,6 +36,8 @@ inline constexpr Names<DropoutStream, 2> dropout_stream_names{
     {{DropoutStream::mt19937, "mt19937"}, {DropoutStream::mkl, "mkl"}}};
 inline constexpr Names<QkvFormat, 3> qkv_format_names{
     {{QkvFormat::bhsd, "bhsd"}, {QkvFormat::bshd, "bshd"}, {QkvFormat::sbhd, "sbhd"}}};
+inline constexpr Names<Loss, 3> loss_names{
+    {{Loss::sum, "sum"}, {Loss::mean, "mean"}, {Loss::mse, "mse"}}};
 inline constexpr Names<DecayForm, 2> decay_form_names{
     {{DecayForm::log, "log"}, {DecayForm::plain, "plain"}}};
 inline constexpr Names<Normalize, 2> normalize_names{

@@ -95,7 +95,7 @@ Broadcast Broadcast::from_key(std::size_t first_key) const {
 
 double Broadcast::at(std::size_t batch, std::size_t head, std::size_t query,
                      std::size_t key) const {
-    if (shape_[3] != 1 && key >= shape_[3] - first_key_) return beyond_;
+    if (!has_key(key)) return beyond_;
     return values_.data()[row(batch, head, query) + key * key_step()];
 }
 

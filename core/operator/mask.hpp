@@ -110,6 +110,8 @@ public:
     /// `array` has rank 1 to 4.
     Broadcast(Array<double> array, double beyond);
     double at(std::size_t batch, std::size_t head, std::size_t query, std::size_t key) const;
+    /// Whether the key is not past the last column.
+    bool has_key(std::size_t key) const { return shape_[3] == 1 || key < shape_[3] - first_key_; }
 
     /// The row of one query: its keys are at values().data()[row(...) + key * key_step()].
     std::size_t row(std::size_t batch, std::size_t head, std::size_t query) const;

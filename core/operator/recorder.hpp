@@ -4,7 +4,7 @@
 #include <map>
 
 #include "core/base/named_array.hpp"
-#include "core/operator/arrays.hpp"
+#include "core/operator/shown_axes.hpp"
 
 namespace attn {
 

@@ -22,6 +22,12 @@ void apply_scale(std::span<T> scores, const ScoreRow& row, std::size_t) {
         for (T& score : scores) score *= static_cast<T>(scale);
 }
 
+template <class T>
+void scale_back(std::span<T> gradients, std::span<const T>, const ScoreRow& row,
+                std::size_t index) {
+    apply_scale(gradients, row, index);
+}
+
 /// c tanh(x / c). Gemma 2 (arXiv 2408.00118, section 2); ONNX Attention's softcap.
 template <class T>
 void apply_softcap(std::span<T> scores, const ScoreRow& row, std::size_t) {
@@ -30,6 +36,17 @@ void apply_softcap(std::span<T> scores, const ScoreRow& row, std::size_t) {
     // The tanh of a float32 is computed in float64, whose last bit differs between C libraries.
     for (T& score : scores)
         score = cap * static_cast<T>(std::tanh(static_cast<double>(score / cap)));
+}
+
+template <class T>
+void softcap_back(std::span<T> gradients, std::span<const T> scores, const ScoreRow& row,
+                  std::size_t) {
+    const double cap = row.asked.softcap;
+    for (std::size_t k = 0; k < scores.size(); ++k) {
+        // 1 - tanh^2 as 1 / cosh^2, which does not cancel.
+        const double cosh = std::cosh(static_cast<double>(scores[k]) / cap);
+        gradients[k] *= static_cast<T>(1 / cosh / cosh);
+    }
 }
 
 double softcap_of(const ScoreRow& row) {
@@ -58,6 +75,14 @@ void apply_formula(std::span<T> scores, const ScoreRow& row, std::size_t index) 
                 {row.batch, row.head, row.query}, row.first_key, scores);
 }
 
+template <class T>
+void formula_back(std::span<T> gradients, std::span<const T> scores, const ScoreRow& row,
+                  std::size_t index) {
+    std::vector<T> slopes(scores.begin(), scores.end());
+    apply_formula(std::span<T>(slopes), row, index);
+    for (std::size_t k = 0; k < slopes.size(); ++k) gradients[k] *= slopes[k];
+}
+
 /// x + bias, an additive mask.
 template <class T>
 void apply_bias(std::span<T> scores, const ScoreRow& row, std::size_t index) {
@@ -74,6 +99,7 @@ constexpr ScoreStep all_score_steps[] = {
     {.key = "scale",
      .times = [](const ScoreSettings&, std::size_t) { return std::size_t{1}; },
      .apply = {apply_scale, apply_scale},
+     .back = {scale_back, scale_back},
      .emits = {&emits_once[0], 1},
      .kernel = StepKind::scale,
      .number = [](const ScoreRow& row) { return scale_of(row.asked, row.scale, row.head); }},
@@ -82,6 +108,7 @@ constexpr ScoreStep all_score_steps[] = {
          return asked.softcap == 0 ? 0 : 1;
      },
      .apply = {apply_softcap, apply_softcap},
+     .back = {softcap_back, softcap_back},
      .emits = {&emits_once[1], 1},
      .kernel = StepKind::softcap,
      .number = softcap_of,
@@ -92,6 +119,7 @@ constexpr ScoreStep all_score_steps[] = {
          return asked.alibi ? 1 : 0;
      },
      .apply = {apply_alibi, apply_alibi},
+     .back = {},
      .emits = {&emits_once[2], 1},
      .kernel = StepKind::alibi,
      .number = slope_of,
@@ -100,12 +128,14 @@ constexpr ScoreStep all_score_steps[] = {
     {.key = "score_mod",
      .times = [](const ScoreSettings& asked, std::size_t) { return asked.score_formulas.size(); },
      .apply = {apply_formula, apply_formula},
+     .back = {formula_back, formula_back},
      .emits = formula_scores,
      .kernel = StepKind::formula,
      .adds_terms = true},
     {.key = "mask",
      .times = [](const ScoreSettings&, std::size_t additive_masks) { return additive_masks; },
      .apply = {apply_bias, apply_bias},
+     .back = {},
      .emits = bias_scores,
      .kernel = StepKind::bias,
      .adds_terms = true},

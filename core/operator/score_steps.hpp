@@ -72,11 +72,18 @@ struct ScoreRow {
 template <class T>
 using ApplyStep = void (*)(std::span<T> scores, const ScoreRow& row, std::size_t index);
 
+/// Multiplies gradients of the step's results by its derivative at these scores, its input; of a
+/// formula the settings have the derivative in its place.
+template <class T>
+using StepBack = void (*)(std::span<T> gradients, std::span<const T> scores, const ScoreRow& row,
+                          std::size_t index);
+
 struct ScoreStep {
     std::string_view key;  ///< the setting or operand that enables it
     /// How often it is applied: 0 is off.
     std::size_t (*times)(const ScoreSettings& asked, std::size_t additive_masks);
     std::pair<ApplyStep<float>, ApplyStep<double>> apply;
+    std::pair<StepBack<float>, StepBack<double>> back;  ///< null: the derivative is 1
     /// The scores after each application; a step that is off does not change them.
     std::span<const ArrayId> emits;
     StepKind kernel;                                  ///< its form in fused kernels

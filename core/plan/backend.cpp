@@ -103,6 +103,7 @@ void attend_linear(const Plan& plan, AttentionCall<T>&& call, const HeadRows<T>&
 
 /// The part of the question that no fused kernel computes: "writes mask"; empty: none.
 std::string lacks_of_kernels(const Plan& plan) {
+    if (plan.config.backward && !plan.config.rule) return "computes gradients";
     if (!plan.config.rule && plan.config.mask_method == MaskMethod::renormalize)
         return "has mask_method renormalize";
     if (plan.config.prob_mod) return "has prob_mod";

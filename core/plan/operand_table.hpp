@@ -15,6 +15,7 @@ enum class LabelsOf { none, queries, keys };
 enum class OperandKind {
     tokens,  ///< what attends and is attended to: the inputs, or queries, keys and values
     cache,   ///< of earlier tokens: has the axes of its array, or those that the result shows
+    result,  ///< has the shape of the context vectors: what the loss takes
     gate,    ///< of linear attention, for each token; or constants in its place
     mask  ///< boolean, or added to the scores, and of float64; others have the computation's type
 };
@@ -60,6 +61,8 @@ inline constexpr OperandRow rows[] = {
     {"past_state", linear, cache, 2, 4},
     {"mask", attends, mask, 1, 4, true, none, nullptr, "attn_mask"},
     {"key_padding_mask", attends, mask, 1, 2},
+    {"grad_output", every_mode, result, 2, 4, false},
+    {"target", every_mode, result, 2, 4, false},
 };
 
 }  // namespace operand_detail

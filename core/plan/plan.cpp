@@ -73,6 +73,10 @@ ArraySet resolve_emit(std::vector<std::string>& emit, const Plan& plan, bool rot
         const auto id = find_array(name);
         if (name == "all")
             wanted.add(all);
+        else if (name == "gradients" && plan.config.backward)
+            wanted.add(ArraySet::of([&](const ArrayRow& row) {
+                return (row.needs & needs::backward) != 0 && plan.has(row);
+            }));
         else if (id && available.has(*id))
             wanted.add(*id);
         else
@@ -81,6 +85,43 @@ ArraySet resolve_emit(std::vector<std::string>& emit, const Plan& plan, bool rot
     emit.clear();
     wanted.for_each([&](ArrayId id) { emit.emplace_back(id.row().name); });
     return wanted;
+}
+
+/// The loss, and what it takes.
+void resolve_loss(Settings& s, const Plan& plan) {
+    const bool has_gradient = !plan.operands["grad_output"].empty(),
+               has_target = !plan.operands["target"].empty();
+    if (!s.backward) {
+        for (const auto& [key, is_given] : {std::pair("loss", s.loss.has_value()),
+                                            {"grad_output", has_gradient},
+                                            {"target", has_target}})
+            if (is_given) refuse(key, "requires --backward");
+        return;
+    }
+    if (has_gradient && s.loss) refuse("loss", "conflicts with grad_output; expected one of them");
+    if (!has_gradient) follow(s, s.loss, has_target ? Loss::mse : Loss::sum);
+    if (has_target != (s.loss == Loss::mse))
+        has_target ? refuse("target", "requires --loss mse")
+                   : refuse("loss", "mse requires --target FILE");
+    if (s.key_scale != nullptr || s.value_scale != nullptr)
+        refuse("backward", "quantised keys and values have no gradients; expected neither "
+                           "--key-scale nor --value-scale");
+}
+
+/// What has the shape of the context vectors.
+void check_results(const Plan& plan) {
+    for (const OperandRow& row : operand_rows) {
+        const Shape& shape = plan.operands[row];
+        if (row.kind != OperandKind::result || shape.empty()) continue;
+        Shape expected;
+        const ArrayId context = "context_vectors";
+        for (std::size_t axis = 0; axis < context.row().axes.size(); ++axis)
+            if (plan.shown.shows(context, axis))
+                expected.push_back(plan.size_of<std::uint64_t>(context.row().axes[axis]));
+        if (shape != expected)
+            throw SettingError(ErrorKind::shape, row.key, "shape ", shape_text(shape),
+                               "; expected ", shape_text(expected), " as context_vectors have");
+    }
 }
 
 void check_top(const Plan& plan, const Settings& s) {
@@ -174,6 +215,9 @@ unsigned needs_met(const Settings& s, const OperandShapes& operands, bool is_lay
     add(operands.norm.has_value(), needs::norm);
     add(operands.has_token_ids, token_ids);
     add(s.mask_method == MaskMethod::renormalize, needs::renormalize);
+    add(s.backward, backward);
+    add(operands["grad_output"].empty(), loss);
+    add(!s.sink.empty(), sink);
     return met;
 }
 
@@ -254,6 +298,7 @@ Plan make_plan(Settings settings, const OperandShapes& operands, const PlanOptio
     std::vector<std::string> emit = options.emit.value_or(s.emit);
     plan.operands = operands;
     check_draws(plan);
+    resolve_loss(s, plan);
     plan.emit = resolve_emit(emit, plan, s.rope.has_value());
     if (!options.emit) check_top(plan, s);
     plan.emit.for_each([&](ArrayId array) {
@@ -264,6 +309,7 @@ Plan make_plan(Settings settings, const OperandShapes& operands, const PlanOptio
     if (!options.emit) s.emit = std::move(emit);
     plan.d_out =
         static_cast<std::size_t>(*s.out_proj ? *s.d_out : plan.size_of<std::uint64_t>(Axis::d_out));
+    check_results(plan);
     plan.top = static_cast<std::size_t>(s.top.value_or(0));
     plan.shown.average_heads = s.average_heads;
     if (s.rope) plan.rope = rope_settings(s, plan);
@@ -299,11 +345,16 @@ WeightShapes Plan::weight_shapes() const {
 
 bool Plan::is_transposed(ArrayId array) const {
     bool is_in_out = false;
-    if (array.row().name.starts_with("W_"))
+    if (const std::string_view parameter = array.base().row().name; parameter.starts_with("W_"))
         for_each_projection(weight_shapes(), [&](std::string_view name, const auto& projection) {
-            if (array.row().name.ends_with(name)) is_in_out = projection.in_out;
+            if (parameter.ends_with(name)) is_in_out = projection.in_out;
         });
     return is_in_out;
+}
+
+bool Plan::is_differentiable(const ArrayRow& array) const {
+    const auto* const operand = find_row(operand_rows, &OperandRow::array, array.name);
+    return has(array) && !(operand != nullptr && operands.is_boolean[*operand]);
 }
 
 const Shape& Plan::operand_shape(const ArrayRow& array) const {
@@ -316,16 +367,17 @@ std::vector<std::string_view> Plan::axes_of(ArrayId array) const {
 }
 
 std::vector<std::string_view> Plan::computed_axes_of(ArrayId array) const {
-    if (array.row().is_operand()) return operand_axes(*this, array.row());
+    if (array.base().row().is_operand()) return operand_axes(*this, array.base().row());
     std::vector<std::string_view> axes = shown.names(array);
     if (is_transposed(array)) std::swap(axes[axes.size() - 1], axes[axes.size() - 2]);
     return axes;
 }
 
 Shape Plan::shape_of(ArrayId array) const {
-    Shape shape = array.row().is_operand() ? operand_shape(array.row()) : Shape();
+    const bool is_operand = array.base().row().is_operand();
+    Shape shape = is_operand ? operand_shape(array.base().row()) : Shape();
     for (std::size_t axis = 0; axis < array.row().axes.size(); ++axis)
-        if (!array.row().is_operand() && shown.shows(array, axis))
+        if (!is_operand && shown.shows(array, axis))
             shape.push_back(
                 static_cast<std::size_t>(size_of<std::uint64_t>(array.row().axes[axis])));
     if (is_transposed(array)) std::swap(shape[shape.size() - 1], shape[shape.size() - 2]);

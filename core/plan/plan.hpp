@@ -1,7 +1,7 @@
 // One plan for one question: every size and every choice, resolved before a number is computed.
 #pragma once
 
-#include "core/operator/arrays.hpp"
+#include "core/operator/shown_axes.hpp"
 #include "core/plan/operand_shapes.hpp"
 
 namespace attn {
@@ -73,7 +73,7 @@ struct Plan {
 
     /// Whether the context is computed. Linear attention's states come with it.
     bool needs_context() const {
-        return emit.has("context_vectors") || emit.has("head_outputs") ||
+        return config.backward || emit.has("context_vectors") || emit.has("head_outputs") ||
                (met & needs::linear) != 0;
     }
 
@@ -117,8 +117,13 @@ struct Plan {
 
     /// Whether an array exists in this question.
     bool has(const ArrayRow& array) const {
-        return array.is_operand() ? !operand_shape(array).empty() : (array.needs & ~met) == 0;
+        if (array.is_operand()) return !operand_shape(array).empty();
+        return (array.needs & ~met) == 0 &&
+               (!array.gradient_of || is_differentiable(all_arrays[*array.gradient_of]));
     }
+
+    /// Whether the question has the array, and it is no boolean mask.
+    bool is_differentiable(const ArrayRow& array) const;
 
     /// The shape of an operand that is recorded as it is given; empty if the question lacks it.
     const Shape& operand_shape(const ArrayRow& array) const;

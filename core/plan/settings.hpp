@@ -182,6 +182,9 @@ struct Settings : ScoreSettings, MaskSettings, LinearSettings {
     std::optional<std::uint64_t> dropout_skip;
     DropoutStream dropout_stream = DropoutStream::mt19937;
 
+    bool backward = false;     ///< gradients too, of a loss or of given ones by the context
+    std::optional<Loss> loss;  ///< empty: sum, or the operand grad_output
+
     std::optional<std::uint64_t> token;  ///< the only query row to compute, from 0
     std::vector<std::uint64_t> rows;     ///< the first query row to compute, and the end; or empty
     std::optional<std::uint64_t> top;    ///< keys of each query in top_keys and top_weights

@@ -284,7 +284,8 @@ Number Plan::size_of(Axis axis) const {
     const std::size_t side_by_side = independent_heads() ? 1 : heads;
     const std::size_t keys_side_by_side = independent_heads() ? 1 : kv_heads;
     switch (axis) {
-        case Axis::none: return 1;
+        case Axis::none:
+        case Axis::scalar: return 1;
         case Axis::batch: return number(batch);
         case Axis::heads: return number(shown.heads.empty() ? heads : shown.heads.size());
         case Axis::kv_heads: return number(shown.heads.empty() ? kv_heads : shown.heads.size());
@@ -309,6 +310,7 @@ Number Plan::size_of(Axis axis) const {
         case Axis::query_width: return number(side_by_side) * number(d_k);
         case Axis::key_width: return number(keys_side_by_side) * number(d_k);
         case Axis::value_width: return number(keys_side_by_side) * number(d_v);
+        case Axis::sinks: return number(config.sink.size());
     }
     return 0;
 }
@@ -317,8 +319,8 @@ template <class Number>
 Number Plan::numbers(ArrayId array) const {
     if (!has(array.row())) return 0;
     Number result{1};
-    if (array.row().is_operand()) {
-        for (std::size_t size : operand_shape(array.row())) result *= static_cast<Number>(size);
+    if (array.base().row().is_operand()) {
+        for (std::size_t size : operand_shape(array.base().row())) result *= static_cast<Number>(size);
         return result;
     }
     for (Axis axis : array.row().axes)

@@ -1,6 +1,7 @@
 // A result as JSON. Numbers are converted directly to text: nlohmann_json would print a float32 as
 // a float64, with 17 digits.
 
+#include "core/operator/shown_axes.hpp"
 #include "io/write/output_formats.hpp"
 #include "io/write/row_text.hpp"
 
@@ -57,6 +58,10 @@ void write_key(Output& out, std::string_view key, bool first, bool pretty) {
     out << (pretty ? "\n  \"" : "\"") << key << (pretty ? "\": " : "\":");
 }
 
+bool is_scalar(const NamedArray& array) {
+    return array.axes.size() == 1 && array.axes[0] == scalar_axis;
+}
+
 /// A list with an entry for each layer of the array at `first`, and null where a layer has none.
 /// Returns the index of the next array.
 std::size_t write_layers(Output& out, const std::vector<NamedArray>& arrays, std::size_t first,
@@ -89,10 +94,14 @@ void write_json(Output& out, const Report& report, const NumberStyle& style) {
 void write_json_arrays(Output& out, const std::vector<NamedArray>& arrays, const NumberStyle& style,
                        ThreadPool* workers, bool is_first) {
     const RowFormat format = row_format(style);
+    RowFormat of_scalar = format;
+    of_scalar.open = of_scalar.close = [](TextBuffer&, const auto&, std::size_t) {};
     for (std::size_t i = 0; i < arrays.size();) {
         write_key(out, arrays[i].name, is_first, style.pretty);
         i = arrays[i].layer ? write_layers(out, arrays, i, format, workers)
-                            : (write_rows(out, arrays[i], format, workers), i + 1);
+                            : (write_rows(out, arrays[i], is_scalar(arrays[i]) ? of_scalar : format,
+                                          workers),
+                               i + 1);
         is_first = false;
     }
     out << (style.pretty ? "\n}\n" : "}\n");

@@ -2,7 +2,7 @@
 // checked by evaluate_test.cpp; the table of arrays, row by row; estimated costs against the sizes
 // of products; how many words a text may have, which tests/fuzz/text.cpp draws.
 #include "core/layer/embedding.hpp"
-#include "core/operator/arrays.hpp"
+#include "core/operator/shown_axes.hpp"
 #include "tests/support/drawn_layer.hpp"
 #include "tests/support/planned.hpp"
 #include "tests/support/support.hpp"
