@@ -3,7 +3,7 @@
     python3 tests/gradients_test.py ATTN [--count 150] [--seed 1]
 
 Every operand and parameter of a generated question is moved along a random direction: the loss must change by the
-product of its gradient and the direction. data/gradients.json holds questions as requests with PyTorch's gradients.
+product of its gradient and the direction. data/golden/gradients.json holds questions as requests with PyTorch's gradients.
 """
 
 import json
@@ -41,7 +41,7 @@ def run(attn, records, folder):
     return answers
 
 
-def softmax_question(rng, folder, index):
+def softmax_question(rng, index):
     """A request, and its parameters by their names in attn's results."""
     q = random_question(rng, longest=9)
     names = {"query": "W_query", "key": "W_key", "value": "W_value", "out": "W_out"}
@@ -112,7 +112,7 @@ def check_generated(attn, options, folder):
     for i in range(options.count):
         rng = random.Random(f"{options.seed}/{i}")
         draws = np.random.RandomState(rng.randrange(2**32))
-        request, weights = (linear_question(rng, draws), {}) if i % 4 == 3 else softmax_question(rng, folder, i)
+        request, weights = (linear_question(rng, draws), {}) if i % 4 == 3 else softmax_question(rng, i)
         request |= {"dtype": "float64", "backward": True, "id": i}
         if request["mode"] != "sdpa" and rng.random() < 0.5 and len(np.shape(request.get("inputs", 0))) == 3:
             request["batch_first"] = True
@@ -185,7 +185,7 @@ def check_generated(attn, options, folder):
 
 
 def check_autograd(attn, folder):
-    data = json.loads((pathlib.Path(__file__).parent.parent / "data/gradients.json").read_text())
+    data = json.loads((pathlib.Path(__file__).parent.parent / "data/golden/gradients.json").read_text())
     wrong_arrays = []
     for case, answer in zip(data["cases"], run(attn, [c["request"] for c in data["cases"]], folder)):
         bound = data["tolerance"][case["request"].get("dtype", "float32")]

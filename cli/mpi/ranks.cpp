@@ -38,7 +38,7 @@ void check_request(const Request& request) {
             refuse(key,
                    "is not for results that ranks write by rows; expected none, or one process");
     for (const char* key : {"score_mod", "prob_mod", "relative_bias", "key_scale", "value_scale",
-                            "position_ids", "top_k"})
+                            "position_ids", "top_k", "backward"})
         if (request.has(key)) refuse(key, "is not computed by ranks; expected one process");
     for (const char* key : {"past_key", "past_value", "value_input"})
         if (request.has(key))

@@ -85,10 +85,14 @@ std::vector<std::string> arrays_only_drawn(const Request& request) {
 
 std::vector<std::string> arrays_to_write(const Request& request) {
     const io::OutputFormat& format = *request.format;
-    const std::vector<std::string>& emit = request.settings.emit;
-    if (!format.one_array) return emit;
+    std::vector<std::string> emit = request.settings.emit;
+    const bool adds_gradients = request.settings.backward && !request.has("emit");
+    if (!format.one_array) {
+        if (adds_gradients) emit.emplace_back(all_gradients);
+        return emit;
+    }
     if (!request.has("emit")) return {"context_vectors"};
-    if (emit.size() != 1 || emit.front() == "all")
+    if (emit.size() != 1 || emit.front() == "all" || emit.front() == all_gradients)
         throw setting_error(request, "emit",
                             std::string(format.name) + " holds one array; expected one name, or " +
                                 (format.decimals ? "csv-long, " : "") + "npz, safetensors" +

@@ -37,6 +37,9 @@ void check_part(const Request& request) {
     if (request.settings.top_k)
         throw setting_error(request, "top_k",
                             "needs the scores of all keys at once; expected none");
+    if (request.settings.backward)
+        throw setting_error(request, "backward",
+                            "gradients need all keys at once; expected the mode without partial");
     if (request.settings.mask_method != MaskMethod::neg_inf)
         throw setting_error(request, "mask_method",
                             "the weights are divided by a sum over all keys; expected neg-inf");

@@ -239,8 +239,6 @@ Plan plan_of(Question& question, const PlanOptions& options) {
     Plan plan = at_locations(question.request, [&] {
         Request& request = question.request;
         check_array_names(options.emit ? *options.emit : request.settings.emit);
-        if (request.settings.backward && !request.has("emit"))
-            request.settings.emit.emplace_back("gradients");
         const OperandShapes shapes = shapes_of(question.operands);
         if (!request.token_label.empty()) {
             const Shape& rows = request.projects() ? shapes["inputs"] : shapes["query"];

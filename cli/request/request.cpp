@@ -169,7 +169,7 @@ std::string unknown_array(std::string_view name, const std::vector<std::string>&
 
 void check_array_names(const std::vector<std::string>& emit) {
     for (const std::string& name : emit)
-        if (name != "all" && name != "gradients" && !find_array(name))
+        if (name != "all" && name != all_gradients && !find_array(name))
             throw SettingError(ErrorKind::usage, "emit", unknown_array(name, names_of_arrays()));
 }
 

@@ -68,8 +68,8 @@ private:
             of_base = choice(truth(equal, y, zero), {}, times(dx, real(multiply, y, lower)));
         }
         if (dy)
-            of_exponent = choice(truth(equal, x, zero), {},
-                                 times(dy, real(multiply, real(log, x), power)));
+            of_exponent =
+                choice(truth(equal, x, zero), {}, times(dy, real(multiply, real(log, x), power)));
         return sum(of_base, of_exponent);
     }
 

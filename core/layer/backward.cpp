@@ -56,8 +56,8 @@ template <class T>
 class LayerBackward {
 public:
     LayerBackward(const Stages<T>& stages, KeptForBackward<T>& kept, const LayerWeights<T>* weights)
-        : stages_(stages), plan_(stages.plan), recorder_(stages.recorder),
-          operands_(kept.operands), call_(kept.call), heads_(kept.heads), weights_(weights) {}
+        : stages_(stages), plan_(stages.plan), recorder_(stages.recorder), operands_(kept.operands),
+          call_(kept.call), heads_(kept.heads), weights_(weights) {}
 
     void run(const Tensor4<T>& context) {
         Tensor4<T> gradient = of_loss(context);
@@ -83,9 +83,8 @@ private:
     template <class Shape>
     void record_operand(ArrayId gradient, const ShapedArray<T, Shape>& values) {
         if (recorder_.records(gradient))
-            record_operand(gradient,
-                           Array<T>(ShapedArray<T, Shape>(values), {values.shape().begin(),
-                                                                    values.shape().end()}));
+            record_operand(gradient, Array<T>(ShapedArray<T, Shape>(values),
+                                              {values.shape().begin(), values.shape().end()}));
     }
 
     /// Sums are in double.
@@ -102,8 +101,7 @@ private:
             const double x = double{context.data()[i]};
             const double difference = loss == Loss::mse ? x - double{target.data()[i]} : 1;
             sum += loss == Loss::mse ? difference * difference : x;
-            gradient.data()[i] =
-                static_cast<T>((loss == Loss::mse ? 2 : 1) * difference / count);
+            gradient.data()[i] = static_cast<T>((loss == Loss::mse ? 2 : 1) * difference / count);
         });
         Array<T> value = Array<T>::from_shape({1});
         value.fill(static_cast<T>(sum / count));
@@ -124,13 +122,14 @@ private:
             // W as a projection from d_out to d_in columns.
             const std::array turned{std::size_t{1}, p.weight.shape(1), p.weight.shape(2)};
             Projection<T> back{Tensor3<T>::from_shape(turned), {}, !p.in_out};
-            std::copy_n(p.weight.data() + group * d_in * d_out, back.weight.end() - back.weight.begin(),
-                        back.weight.data());
+            std::copy_n(p.weight.data() + group * d_in * d_out,
+                        back.weight.end() - back.weight.begin(), back.weight.data());
             add(by_x, product(own, back, d_in));
             // G^T x, or x^T G where W is stored as (d_in, d_out).
             const Tensor3<T> whole = columns_of(x, 0, d_in, p.in_out);
             Projection<T> factor{p.in_out ? own : whole, {}, true};
-            const Tensor3<T> left = p.in_out ? whole : columns_of(gradient, group * d_out, d_out, true);
+            const Tensor3<T> left =
+                p.in_out ? whole : columns_of(gradient, group * d_out, d_out, true);
             const Tensor3<T> part = product(left, factor, p.in_out ? d_out : d_in);
             std::copy(part.begin(), part.end(), by_weight.data() + group * d_in * d_out);
             for_each_index(1, [&](std::size_t) {
@@ -187,9 +186,9 @@ private:
         }
         const std::vector<std::string> masks = additive_masks(plan_.operands);
         for (std::size_t i = 0; i < masks.size(); ++i)
-            record_operand(masks[i] == "mask" ? ArrayId("grad_mask")
-                                              : ArrayId("grad_key_padding_mask"),
-                           Array<T>(by.biases[i]));
+            record_operand(
+                masks[i] == "mask" ? ArrayId("grad_mask") : ArrayId("grad_key_padding_mask"),
+                Array<T>(by.biases[i]));
         return by;
     }
 
@@ -198,7 +197,8 @@ private:
         if (!recorder_.records(gradient)) return;
         const bool has_columns_of_heads = plan_.projects || plan_.packed;
         if (!has_columns_of_heads) return record_operand(gradient, by);
-        const bool is_shared = by.shape(3) == 1 && plan_.operand_shape(gradient.base().row()).back() == 1;
+        const bool is_shared =
+            by.shape(3) == 1 && plan_.operand_shape(gradient.base().row()).back() == 1;
         record_operand(gradient, is_shared ? summed_over_heads(by) : side_by_side(by));
     }
 
@@ -322,7 +322,8 @@ private:
     /// By rows of tokens, from gradients by their heads.
     Tensor3<T> through(const Projection<T>* projection, const Tensor3<T>& x, const Tensor4<T>& by,
                        ArrayId weight, ArrayId bias) {
-        if (projection != nullptr) return linear_back(*projection, x, side_by_side(by), weight, bias);
+        if (projection != nullptr)
+            return linear_back(*projection, x, side_by_side(by), weight, bias);
         return plan_.independent_heads() ? summed_over_heads(by) : side_by_side(by);
     }
 

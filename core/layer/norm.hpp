@@ -69,9 +69,8 @@ void normalise_back(const InputNorm& norm, std::span<const T> row, std::span<T> 
     if (norm.is_rms) sum = 0;
     for (std::size_t i = 0; i < row.size(); ++i) {
         const double normed = (static_cast<double>(row[i]) - mean) * factor;
-        gradients[i] =
-            static_cast<T>(factor * (static_cast<double>(gradients[i]) * norm.weight[i] -
-                                     (sum + normed * along_row) / count));
+        gradients[i] = static_cast<T>(factor * (static_cast<double>(gradients[i]) * norm.weight[i] -
+                                                (sum + normed * along_row) / count));
     }
 }
 

@@ -30,7 +30,8 @@ Tensor4<T> heads_of_tokens(const Plan& plan, const Tensor3<T>& x) {
 template <class T>
 void normalise_heads(const std::optional<InputNorm>& norm, Tensor4<T>& heads) {
     if (!norm) return;
-    for_each_normed_row(*norm, heads, [&](std::span<T> row, const auto&) { normalise(*norm, row); });
+    for_each_normed_row(*norm, heads,
+                        [&](std::span<T> row, const auto&) { normalise(*norm, row); });
 }
 
 }  // namespace

@@ -80,16 +80,17 @@ Tensor4<T> gate_of_heads(const Plan& plan, Array<T> values, const std::vector<do
     return columns == 1 ? copy_for_heads(side_by_side, heads) : split_heads(side_by_side, heads);
 }
 
-/// Calls f(row, gathered) with each head of each token, or with all its heads together, by the width
-/// of the norm: `row` has x's numbers, which what f leaves there replaces, and gathered(y, to) copies
-/// those of another tensor in their places.
+/// Calls f(row, gathered) with each head of each token, or with all its heads together, by the
+/// width of the norm: `row` has x's numbers, which what f leaves there replaces, and gathered(y,
+/// to) copies those of another tensor in their places.
 template <class T, class F>
 void for_each_normed_row(const InputNorm& norm, Tensor4<T>& x, const F& f) {
     const std::size_t count = x.shape(1), tokens = x.shape(2), d = x.shape(3);
     const std::size_t together = norm.weight.size() / d;  // 1, or all heads
     std::vector<T> row(norm.weight.size());
     for_each_index(x.shape(0) * tokens * (count / together), [&](std::size_t index) {
-        const std::size_t at = index / (count / together), first = index % (count / together) * together;
+        const std::size_t at = index / (count / together),
+                          first = index % (count / together) * together;
         const auto part = [&](auto& of, std::size_t i) {
             return &of(at / tokens, first + i, at % tokens, 0);
         };

@@ -15,10 +15,9 @@ public:
     HeadBackward(const AttentionCall<T>& call, std::size_t index, LinearGradients<T>& to,
                  Tensor4<T>& grad_context, bool is_plain, T* states)
         : call_(call), head_(call, index), index_(index), rows_(call.query.shape(2)),
-          group_(call.query.shape(1) / call.key.shape(1)), size_(head_.d_k * head_.d_v),
-          to_(to), grad_context_(grad_context), is_plain_(is_plain),
-          states_(states), update_(head_.d_v), by_state_(size_),
-          by_update_(head_.d_v) {
+          group_(call.query.shape(1) / call.key.shape(1)), size_(head_.d_k * head_.d_v), to_(to),
+          grad_context_(grad_context), is_plain_(is_plain), states_(states), update_(head_.d_v),
+          by_state_(size_), by_update_(head_.d_v) {
         head_.start(states);
         for (std::size_t t = 0; t < head_.tokens; ++t) {
             std::copy_n(state(t), size_, state(t + 1));
@@ -59,8 +58,8 @@ private:
         const T scale = static_cast<T>(call_.scale);
         const T *const k = head_.key + t * d_k, *const v = head_.value + t * d_v;
         for_each_query(t, [&](std::size_t row) {
-            const T *const q = call_.query.data() + row * d_k,
-                    *const by = grad_context_.data() + row * d_v;
+            const T *const q = call_.query.data() + row * d_k, *const by =
+                                                                   grad_context_.data() + row * d_v;
             T* const by_query = to_.query.data() + row * d_k;
             T by_own{0}, own{0};
             for (std::size_t j = 0; j < d_v && head_.bonus != nullptr; ++j)
@@ -83,7 +82,7 @@ private:
     void step_back(std::size_t t) {
         const std::size_t d_k = head_.d_k, d_v = head_.d_v;
         const T *const k = head_.key + t * d_k, *const v = head_.value + t * d_v,
-                *const before = state(t);
+                       *const before = state(t);
         multiply_row(k, d_k, by_state_.data(), d_v, by_update_.data());
         std::vector<T> decayed(before, before + size_), retrieved(d_v);
         for (std::size_t at = 0; at < size_ && head_.decay != nullptr; ++at)

@@ -42,7 +42,7 @@ enum class Axis {
     value_width,
     sinks,   ///< logits in the denominator: one, or one for each head
     scalar,  ///< of length 1; in JSON the number alone
-    top  ///< the setting of that name: keys listed for each query
+    top      ///< the setting of that name: keys listed for each query
 };
 
 /// Conditions for an array to exist in a question, as bits.
@@ -263,8 +263,7 @@ inline constexpr ArrayRow trace_rows[] = {
 };
 
 inline constexpr auto rows = [] {
-    std::array<ArrayRow,
-               std::size(forward_rows) + std::size(backward_rows) + std::size(trace_rows)>
+    std::array<ArrayRow, std::size(forward_rows) + std::size(backward_rows) + std::size(trace_rows)>
         all{};
     auto* to = all.data();
     for (const std::span<const ArrayRow> part :
@@ -279,6 +278,9 @@ inline constexpr auto rows = [] {
 inline constexpr std::span<const ArrayRow> all_arrays(arrays_detail::rows);
 inline constexpr std::span<const ArrayRow> emitted_arrays = all_arrays.first(
     std::ranges::find(all_arrays, From::trace, &ArrayRow::from) - all_arrays.begin());
+
+/// The name of all gradients and the loss in a list of arrays.
+inline constexpr std::string_view all_gradients = "gradients";
 
 /// The index of the row of this name; all_arrays.size() if there is none.
 constexpr std::size_t index_of_array(std::string_view name) {

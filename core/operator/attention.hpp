@@ -66,8 +66,17 @@ ScoreRow score_row(const AttentionCall<T>& call, const ScoreSettings& asked,
                    const std::array<std::size_t, 4>& shape, std::size_t row) {
     const std::size_t b = row / shape[2] / shape[1], h = row / shape[2] % shape[1],
                       q = call.first_query + row % shape[2];
-    return {asked, call.scale, call.biases.data(), shape[1], call.query.shape(3), b, h, q,
-            as_signed(q) + call.offset.of(b), &call.sizes, call.first_key};
+    return {asked,
+            call.scale,
+            call.biases.data(),
+            shape[1],
+            call.query.shape(3),
+            b,
+            h,
+            q,
+            as_signed(q) + call.offset.of(b),
+            &call.sizes,
+            call.first_key};
 }
 
 /// Numbers the keys of a call from `first_key` of a sequence of `kv_len` keys, of which it has

@@ -14,9 +14,8 @@ template <class T>
 class ForwardArrays {
 public:
     explicit ForwardArrays(const AttentionCall<T>& call) {
-        ArraySet wanted{"scores",          "mask",         "softmax_weights",
-                        "dropout_mask",    "exp_scores",   "exp_sink",
-                        "softmax_denominator", "attention_weights"};
+        ArraySet wanted{"scores",     "mask",     "softmax_weights",     "dropout_mask",
+                        "exp_scores", "exp_sink", "softmax_denominator", "attention_weights"};
         for (const ScoreStep& step : score_steps())
             for (const ArrayId scores : step.emits) wanted.add(scores);
         Recorder recorder(wanted, {});
@@ -138,7 +137,8 @@ AttentionGradients<T> attend_backward(const AttentionCall<T>& call, const Tensor
     gradients.sink.assign(has_sink ? heads : 0, 0.0);
     for_each_index(rows, [&](std::size_t row) {
         T* const by_score = by_scores.data() + row * keys;
-        const T *const weight = weights.data() + row * keys, *const allowed = mask.data() + row * keys;
+        const T *const weight = weights.data() + row * keys, *const allowed =
+                                                                 mask.data() + row * keys;
         T mean{0};
         for (std::size_t k = 0; k < keys; ++k)
             if (allowed[k] != T{0}) mean += weight[k] * by_score[k];
@@ -152,7 +152,8 @@ AttentionGradients<T> attend_backward(const AttentionCall<T>& call, const Tensor
         gradients.biases.push_back(bias_gradient(bias, call, by_scores));
 
     ScoreSettings slopes = call;
-    for (NamedFormula& formula : slopes.score_formulas) formula.formula = derivative(formula.formula);
+    for (NamedFormula& formula : slopes.score_formulas)
+        formula.formula = derivative(formula.formula);
     const std::vector<StepUse> taken = steps_taken(call, call.biases.size());
     const auto input_of = [&](std::size_t i) {
         return i == 0 ? ArrayId("scores") : taken[i - 1].step.emits[taken[i - 1].index];

@@ -16,9 +16,9 @@ struct AttentionGradients {
 
 /// From the gradient by the context, (batch, heads, q_len, d_v), in the arithmetic of attend(),
 /// whose steps it takes back one by one: d weights = d context values^T, through the softmax
-/// d score = weight (d weight - sum of weight d weight over the row). Passes the gradients by arrays
-/// with an element for each query and key to the recorder. Masked keys get 0, and what they hold is
-/// not read; the gradient by weights is that of the product, also where a key is masked.
+/// d score = weight (d weight - sum of weight d weight over the row). Passes the gradients by
+/// arrays with an element for each query and key to the recorder. Masked keys get 0, and what they
+/// hold is not read; the gradient by weights is that of the product, also where a key is masked.
 template <class T>
 AttentionGradients<T> attend_backward(const AttentionCall<T>& call, const Tensor4<T>& grad_context,
                                       Recorder& recorder);

@@ -58,6 +58,10 @@ std::string missing_array(const std::string& name, const ArraySet& available) {
     return name + " does not exist with these settings; there are " + names;
 }
 
+bool is_gradient(ArrayId array) {
+    return (array.row().needs & needs::backward) != 0;
+}
+
 /// Sorts the names of arrays, without repetitions, and replaces `all` by all of them. `rotates`:
 /// there is a rotary embedding.
 ArraySet resolve_emit(std::vector<std::string>& emit, const Plan& plan, bool rotates) {
@@ -73,12 +77,14 @@ ArraySet resolve_emit(std::vector<std::string>& emit, const Plan& plan, bool rot
         const auto id = find_array(name);
         if (name == "all")
             wanted.add(all);
-        else if (name == "gradients" && plan.config.backward)
+        else if (name == all_gradients && plan.config.backward)
             wanted.add(ArraySet::of([&](const ArrayRow& row) {
                 return (row.needs & needs::backward) != 0 && plan.has(row);
             }));
         else if (id && available.has(*id))
             wanted.add(*id);
+        else if (!plan.config.backward && (name == all_gradients || is_gradient(*id)))
+            refuse("emit", name, " requires --backward");
         else
             refuse("emit", missing_array(name, available));
     }
@@ -104,8 +110,9 @@ void resolve_loss(Settings& s, const Plan& plan) {
         has_target ? refuse("target", "requires --loss mse")
                    : refuse("loss", "mse requires --target FILE");
     if (s.key_scale != nullptr || s.value_scale != nullptr)
-        refuse("backward", "quantised keys and values have no gradients; expected neither "
-                           "--key-scale nor --value-scale");
+        refuse("backward",
+               "quantised keys and values have no gradients; expected neither "
+               "--key-scale nor --value-scale");
 }
 
 /// What has the shape of the context vectors.

@@ -320,7 +320,8 @@ Number Plan::numbers(ArrayId array) const {
     if (!has(array.row())) return 0;
     Number result{1};
     if (array.base().row().is_operand()) {
-        for (std::size_t size : operand_shape(array.base().row())) result *= static_cast<Number>(size);
+        for (std::size_t size : operand_shape(array.base().row()))
+            result *= static_cast<Number>(size);
         return result;
     }
     for (Axis axis : array.row().axes)

@@ -98,10 +98,10 @@ void write_json_arrays(Output& out, const std::vector<NamedArray>& arrays, const
     of_scalar.open = of_scalar.close = [](TextBuffer&, const auto&, std::size_t) {};
     for (std::size_t i = 0; i < arrays.size();) {
         write_key(out, arrays[i].name, is_first, style.pretty);
-        i = arrays[i].layer ? write_layers(out, arrays, i, format, workers)
-                            : (write_rows(out, arrays[i], is_scalar(arrays[i]) ? of_scalar : format,
-                                          workers),
-                               i + 1);
+        i = arrays[i].layer
+                ? write_layers(out, arrays, i, format, workers)
+                : (write_rows(out, arrays[i], is_scalar(arrays[i]) ? of_scalar : format, workers),
+                   i + 1);
         is_first = false;
     }
     out << (style.pretty ? "\n}\n" : "}\n");

@@ -119,6 +119,16 @@ TEST_CASE("arrays: each is written under its name, with the axes and sizes of it
             if (seed % 2 == 1) layer.operands["value_input"] = layer.operands["context"];
         }
         INFO(layer.words);
+        layer.settings.backward = true;
+        if (seed % 3 != 0) {  // the others have the default loss
+            Settings forward = layer.settings;
+            forward.emit = {"context_vectors"};
+            const Shape shape =
+                test::shape_of_values(test::answer_of(forward, layer.operands).arrays.at(0));
+            Array<float> ones = Array<float>::from_shape(shape);
+            ones.fill(1);
+            layer.operands[seed % 3 == 1 ? OperandId("target") : OperandId("grad_output")] = ones;
+        }
         const Plan plan = test::plan_of(layer.settings, layer.operands);
         for (std::size_t place = 0; place < emitted_arrays.size(); ++place) {
             const ArrayId id(place);
@@ -131,8 +141,9 @@ TEST_CASE("arrays: each is written under its name, with the axes and sizes of it
             const NamedArray array = test::answer_of(settings, layer.operands).arrays.at(0);
             CHECK(array.name == id.row().name);
             seen.add(id);
-            if (id.row().is_operand()) {
-                CHECK(test::shape_of_values(array) == shape_of_operand(layer.operands, id.row()));
+            if (id.base().row().is_operand()) {
+                CHECK(test::shape_of_values(array) ==
+                      shape_of_operand(layer.operands, id.base().row()));
                 CHECK(array.axes.size() == test::shape_of_values(array).size());
                 continue;
             }
