@@ -30,6 +30,15 @@ std::vector<std::size_t> Recorder::shape_shown(ArrayId array,
     return sizes;
 }
 
+void Recorder::note_overflow(ArrayId array, std::size_t element,
+                             std::span<const std::size_t> shape) {
+    if (std::ranges::find(overflows_, array, &Overflow::array) != overflows_.end()) return;
+    std::vector<std::size_t> index(shape.size());
+    for (std::size_t axis = shape.size(); axis-- > 0; element /= shape[axis])
+        index[axis] = element % shape[axis];
+    overflows_.push_back({array, std::move(index)});
+}
+
 template <class T>
 T* Recorder::allocate(ArrayId array, std::span<const std::size_t> shape) {
     if (!records(array)) return nullptr;
@@ -97,6 +106,14 @@ void Recorder::keep_stream(ArrayId array, RowStream<T> stream) {
 template void Recorder::keep_stream(ArrayId, RowStream<float>);
 template void Recorder::keep_stream(ArrayId, RowStream<double>);
 
+/// Rounds what kernels and statistics wrote, and what is a mean.
+void Recorder::keep_type(ArrayId id, NamedArray& array) {
+    auto* const numbers = std::get_if<Array<float>>(&array.values);
+    if (!is_rounded(type_) || is_inside_softmax(id) || numbers == nullptr) return;
+    finish(id, *numbers);
+    array.type = type_;
+}
+
 std::vector<NamedArray> Recorder::take() {
     std::vector<NamedArray> arrays;
     arrays.reserve(recorded_.size());
@@ -108,6 +125,7 @@ std::vector<NamedArray> Recorder::take() {
                 std::visit([&](const auto& values) -> AnyArray { return permuted(values, order); },
                            array.values);
         }
+        keep_type(ArrayId(index), array);
         arrays.push_back(std::move(array));
     }
     recorded_.clear();

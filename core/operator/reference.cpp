@@ -33,13 +33,13 @@ Tensor4<T> evaluated(const Expression& expression) {
 
 /// (batch, heads, m, k) times (batch, kv_heads, k, n): a group of heads shares each matrix of b.
 template <class T>
-Tensor4<T> matmul(const Tensor4<T>& a, const Tensor4<T>& b) {
+Tensor4<T> matmul(const Tensor4<T>& a, const Tensor4<T>& b, NumberType sum_type) {
     const std::size_t m = a.shape(2), k = a.shape(3), n = b.shape(3);
     const std::size_t group = a.shape(1) / b.shape(1);
     Tensor4<T> product = Tensor4<T>::from_shape({a.shape(0), a.shape(1), m, n});
     for_each_index(a.shape(0) * a.shape(1) * m, [&](std::size_t row) {
         multiply_row(a.data() + row * k, k, b.data() + row / m / group * k * n, n,
-                     product.data() + row * n);
+                     product.data() + row * n, sum_type);
     });
     return product;
 }
@@ -63,7 +63,7 @@ Tensor4<T> transposed(const Tensor4<T>& x) {
 /// values. Masked keys are skipped: their weight is 0, but 0 times NaN would be NaN.
 template <class T>
 Tensor4<T> multiply_values(const Tensor4<T>& weights, const Tensor4<T>& mask,
-                           const Tensor4<T>& values) {
+                           const Tensor4<T>& values, NumberType sum_type) {
     const std::size_t rows = weights.shape(2), keys = weights.shape(3), d_v = values.shape(3);
     const std::size_t group = weights.shape(1) / values.shape(1);
     Tensor4<T> context = Tensor4<T>::from_shape({weights.shape(0), weights.shape(1), rows, d_v});
@@ -73,8 +73,9 @@ Tensor4<T> multiply_values(const Tensor4<T>& weights, const Tensor4<T>& mask,
             if (mask.data()[row * keys + k] == T{0}) continue;
             const T weight = weights.data()[row * keys + k];
             const T* value = values.data() + (row / rows / group * keys + k) * d_v;
-            for (std::size_t j = 0; j < d_v; ++j)
-                context.data()[row * d_v + j] += weight * value[j];
+            const std::span sums(context.data() + row * d_v, d_v);
+            for (std::size_t j = 0; j < d_v; ++j) sums[j] += weight * value[j];
+            if (is_rounded(sum_type)) round_all(sums, sum_type);
         }
     });
     return context;
@@ -101,7 +102,8 @@ void take_step(const StepUse& use, Tensor4<T>& scores, const AttentionCall<T>& c
         const auto position = as_signed(q) + call.offset.of(b);
         std::get<ApplyStep<T>>(use.step.apply)(std::span(scores.data() + row * keys, keys),
                                                {call, call.scale, call.biases.data(), heads, d_k, b,
-                                                h, q, position, &call.sizes, call.first_key},
+                                                h, q, position, &call.sizes, call.first_key,
+                                                call.type},
                                                use.index);
     });
 }
@@ -214,7 +216,7 @@ void keep_rules(const AttentionCall<T>& call, const Tensor4<T>& scores, Recorder
 template <class T>
 Tensor4<T> renormalize(const Tensor4<T>& masked_weights, const Tensor4<T>& direct,
                        Recorder& recorder) {
-    const Tensor4<T> total = row_sums(masked_weights);
+    Tensor4<T> total = row_sums(masked_weights);
     recorder.record("masked_total", total);
     const auto usable = in_xt(total) >= std::numeric_limits<T>::min();
     return evaluated(xt::where(usable, in_xt(masked_weights) / in_xt(total), in_xt(direct)));
@@ -271,21 +273,26 @@ Tensor4<T> attend_from_scores(const AttentionCall<T>& call, Tensor4<T> scores, R
     if (call.mask_method == MaskMethod::neg_inf) {
         Tensor4<T> biased = where_allowed(std::move(modified), masked);
         recorder.record("biased_scores", biased);
-        auto [softmaxed, logsumexp] = softmax(biased, mask, call.sink, &recorder);
+        auto [softmaxed, logsumexp] =
+            softmax(biased, mask, call.sink, call.softmax_type, &recorder);
         recorder.record("logsumexp", logsumexp);
         if (wide_logsumexp != nullptr) widen_logsumexp(biased, logsumexp, wide_logsumexp);
         weights = std::move(softmaxed);
+        recorder.finish("softmax_weights", weights);
         record_statistics(call, biased, mask, weights, recorder);
     } else {
         recorder.record("biased_scores", modified);
         const Tensor4<T> seen = evaluated(xt::cast<T>(xt::not_equal(in_xt(modified), masked)));
-        auto [softmaxed, logsumexp] = softmax(modified, seen, call.sink, &recorder);
+        auto [softmaxed, logsumexp] =
+            softmax(modified, seen, call.sink, call.softmax_type, &recorder);
         recorder.record("unmasked_weights", softmaxed);
         recorder.record("logsumexp", logsumexp);
         Tensor4<T> masked_weights = where_allowed(std::move(softmaxed), T{0});
         recorder.record("masked_weights", masked_weights);
         const Tensor4<T> allowed = where_allowed(modified, masked);
-        weights = renormalize(masked_weights, softmax(allowed, mask, {}).weights, recorder);
+        weights = renormalize(
+            masked_weights, softmax(allowed, mask, {}, call.softmax_type).weights, recorder);
+        recorder.finish("softmax_weights", weights);
         record_statistics(call, allowed, mask, weights, recorder);
     }
     recorder.record("softmax_weights", weights);
@@ -298,15 +305,15 @@ Tensor4<T> attend_from_scores(const AttentionCall<T>& call, Tensor4<T> scores, R
     }
     recorder.record("attention_weights", weights);
 
-    Tensor4<T> context = multiply_values(weights, mask, call.value);
+    Tensor4<T> context = multiply_values(weights, mask, call.value, call.sum_type);
     recorder.record("head_outputs", context);
     return context;
 }
 
 template <class T>
 Tensor4<T> attend(const AttentionCall<T>& call, Recorder& recorder, double* wide_logsumexp) {
-    return attend_from_scores(call, matmul(call.query, transposed(call.key)), recorder,
-                              wide_logsumexp);
+    return attend_from_scores(call, matmul(call.query, transposed(call.key), call.sum_type),
+                              recorder, wide_logsumexp);
 }
 
 template Tensor4<float> attend(const AttentionCall<float>&, Recorder&, double*);

@@ -114,8 +114,16 @@ std::string lacks_of_kernels(const Plan& plan) {
                                 " numbers, names and operations (", formula.nodes.size(), ")")
                        : concat("takes a ", key, " whose integers may exceed its exact range");
     std::string lacks;
+    if (const Settings& s = plan.config; is_rounded(s.dtype)) {
+        if (is_rounded(s.sum_type())) return "has accumulate " + std::string(row_of(s.dtype).name);
+        if (is_rounded(s.softmax_type()))
+            return "has softmax_dtype " + std::string(row_of(s.dtype).name);
+    }
     plan.emit.for_each([&](ArrayId array) {
-        const bool is_beyond = array.row().from == From::reference;
+        // Kernels add up values by weights that are not rounded.
+        const bool is_step = is_rounded(plan.config.dtype) && !plan.config.rule &&
+                             array.row().counts_queries_and_keys();
+        const bool is_beyond = array.row().from == From::reference || is_step;
         if (is_beyond && lacks.empty()) lacks = "writes " + std::string(array.row().name);
     });
     return lacks;
@@ -169,11 +177,12 @@ void attend_part(const Backend& backend, const AttentionCall<T>& call, const Hea
 }
 
 template <class T>
-void project(const Backend& backend, const Tensor3<T>& x,
-             std::span<const ProjectionTo<T>> projections, ThreadPool& pool) {
-    if (backend.is_fused()) return project_fused(*backend.kernel, x, projections, pool);
+void project(const Plan& plan, const Tensor3<T>& x, std::span<const ProjectionTo<T>> projections,
+             ThreadPool& pool) {
+    if (plan.backend->is_fused())
+        return project_fused(*plan.backend->kernel, x, projections, pool);
     for (const ProjectionTo<T>& to : projections) {
-        const Tensor3<T> result = project(x, to.projection);
+        const Tensor3<T> result = project(x, to.projection, plan.config.sum_type());
         const std::size_t width = result.shape(2) / to.heads;
         const T* from = result.data();
         for_each_index(result.shape(0) * result.shape(1), [&](std::size_t row) {
@@ -248,9 +257,9 @@ template void attend_part(const Backend&, const AttentionCall<float>&, const Hea
                           double*, ThreadPool&);
 template void attend_part(const Backend&, const AttentionCall<double>&, const HeadRows<double>&,
                           double*, ThreadPool&);
-template void project(const Backend&, const Tensor3<float>&, std::span<const ProjectionTo<float>>,
+template void project(const Plan&, const Tensor3<float>&, std::span<const ProjectionTo<float>>,
                       ThreadPool&);
-template void project(const Backend&, const Tensor3<double>&, std::span<const ProjectionTo<double>>,
+template void project(const Plan&, const Tensor3<double>&, std::span<const ProjectionTo<double>>,
                       ThreadPool&);
 
 }  // namespace attn
