@@ -33,10 +33,7 @@ std::vector<std::size_t> Recorder::shape_shown(ArrayId array,
 void Recorder::note_overflow(ArrayId array, std::size_t element,
                              std::span<const std::size_t> shape) {
     if (std::ranges::find(overflows_, array, &Overflow::array) != overflows_.end()) return;
-    std::vector<std::size_t> index(shape.size());
-    for (std::size_t axis = shape.size(); axis-- > 0; element /= shape[axis])
-        index[axis] = element % shape[axis];
-    overflows_.push_back({array, std::move(index)});
+    overflows_.push_back({array, index_of(element, {shape.begin(), shape.end()})});
 }
 
 template <class T>

@@ -240,7 +240,7 @@ const Backend& choose_backend(std::string_view name, const Plan& plan) {
 
 bool streams_weights(const Plan& plan) {
     constexpr double large = 0x1p26;
-    const auto element = static_cast<double>(row_of(plan.config.dtype).size);
+    const auto element = static_cast<double>(row_of(arithmetic_of(plan.config.dtype)).size);
     const bool writes_mean = plan.shown.average_heads && plan.emit.has("attention_weights");
     // Dropout head by head draws several batch entries in a different order than they are written.
     const bool is_drawn_apart = plan.independent_heads() && plan.batch > 1;
