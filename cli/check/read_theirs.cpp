@@ -40,6 +40,18 @@ ArrayId array_of(const std::string& name, const std::string& location) {
                               : "; did you mean " + near + "?"));
 }
 
+/// Whether each number is the shortest decimal of one of this type, as attn writes bfloat16 and
+/// float16.
+bool are_decimals_of(NumberType type, std::span<const double> numbers) {
+    return is_rounded(type) && std::ranges::all_of(numbers, [&](double x) {
+               const auto nearest = static_cast<float>(rounded(x, type));
+               if (!std::isfinite(nearest)) return !std::isfinite(x);
+               std::array<char, io::max_number_length> text;
+               const char* const end = io::write_number(text.data(), nearest, {}, type);
+               return io::parse_loose_number({text.data(), end}).value == x;
+           });
+}
+
 /// Pairs the arrays of a file with attn's.
 class TheirReader {
 public:
@@ -205,14 +217,15 @@ private:
             given.printed = PrintedDigits{*decimals, PrintedDigits::all};
         } else if (!numbers.integers) {
             // attn's own text without --precision has all digits.
-            const auto stated = stated_type();
+            auto stated = stated_type();
+            if (!stated && are_decimals_of(plan_.config.dtype, given.values))
+                stated = plan_.config.dtype;
             const TextNumbers text =
                 stated ? TextNumbers{{}, *stated} : text_numbers(text_of_array(array));
             given.type = text.type;
             given.printed = text.printed;
-            const bool are_floats = !text.printed && given.type == NumberType::float32;
-            if (are_floats)
-                for (double& x : given.values) x = row_of(NumberType::float32).round(x);
+            if (!text.printed && given.type != NumberType::float64)
+                for (double& x : given.values) x = row_of(given.type).round(x);
         }
         if (options_.type) given.type = *options_.type;
         // Integers of a binary file were not rounded to a smaller type.

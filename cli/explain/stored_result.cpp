@@ -87,6 +87,7 @@ std::vector<NamedArray> read_arrays(const StoredResult& stored, const ArraySet& 
         as_reals(std::move(numbers), stored.plan.config.dtype).visit([&](auto& values) {
             arrays.push_back({std::string(id->row().name), std::move(values), std::move(axes)});
         });
+        arrays.back().type = viewed.type;
     }
     return arrays;
 }
@@ -100,9 +101,10 @@ NamedArray row_of_query(const NamedArray& array, std::size_t row) {
 
 /// Whether numbers of the file have all digits of their type.
 bool is_rounded(const StoredResult& stored) {
-    const auto has_few_digits = [](const io::ArrayView& array) {
-        return array.type && *array.type != NumberType::float32 &&
-               *array.type != NumberType::float64;
+    const NumberType dtype = stored.plan.config.dtype;
+    const auto has_few_digits = [&](const io::ArrayView& array) {
+        return array.words || (array.type && *array.type != NumberType::float32 &&
+                               *array.type != NumberType::float64 && *array.type != dtype);
     };
     const std::vector<io::ArrayView>& arrays = stored.view.arrays();
     return stored.view.head().number("precision") || std::ranges::any_of(arrays, has_few_digits);

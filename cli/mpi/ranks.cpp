@@ -37,6 +37,8 @@ void check_request(const Request& request) {
         if (request.has(key))
             refuse(key,
                    "is not for results that ranks write by rows; expected none, or one process");
+    if (is_rounded(request.settings.dtype))
+        refuse("dtype", "is not computed by ranks; expected float32, float64, or one process");
     for (const char* key : {"score_mod", "prob_mod", "relative_bias", "key_scale", "value_scale",
                             "position_ids", "top_k", "backward"})
         if (request.has(key)) refuse(key, "is not computed by ranks; expected one process");

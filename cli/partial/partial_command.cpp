@@ -25,6 +25,10 @@ KeyRange range_in(const Args& args) {
 /// Refuses what requires all keys at once.
 void check_part(const Request& request) {
     check_array_names(request.settings.emit);
+    if (is_rounded(request.settings.dtype))
+        throw setting_error(request, "dtype",
+                            "the weights are rounded after a sum over all keys; expected float32 "
+                            "or float64");
     for (const std::string& name : request.settings.emit)
         if (std::ranges::find(arrays_of_parts, name) == std::end(arrays_of_parts))
             throw setting_error(request, "emit",

@@ -203,7 +203,8 @@ io::Report read_report(const io::ResultView& result, const std::optional<Plan>& 
                                     has_labels, given, labels);
         if (is_of_part && shape.size() > array.axes.size()) array.axes.emplace_back("d_v");
         if (view.of_layer) array.layer = view.of_layer->layer;
-        if (view.dtype == NumberType::float32)
+        if (view.type && is_rounded(*view.type)) array.type = view.type;
+        if (view.dtype && arithmetic_of(*view.dtype) == NumberType::float32)
             array.values = Array<float>(std::exchange(values, {}));
         else
             array.values = std::move(values);

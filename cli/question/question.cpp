@@ -149,7 +149,7 @@ private:
             const io::InputFile file = io::open_input_file(path_of(request(), input(), key),
                                                            nullptr, access_to(request(), option));
             io::ArrayRules rules;
-            rules.dtype = request().settings.dtype;
+            rules.dtype = arithmetic_of(request().settings.dtype);
             rules.lowest_rank = lowest_rank;
             rules.highest_rank = 4;
             rules.boolean = option != key || key == "block_mask";
@@ -292,6 +292,12 @@ Answer answer(PlannedQuestion&& planned, const Runtime& runtime) {
     Result result = at_locations(question.request, [&] {
         return compute(plan, std::move(question.operands), runtime.pool);
     });
+    for (const Overflow& overflow : result.overflows)
+        question.notes.push_back(concat(overflow.array.row().name,
+                                        index_text(overflow.index), " is beyond the range of ",
+                                        row_of(plan.config.dtype).name, " (",
+                                        row_of(plan.config.dtype).largest_text,
+                                        ") and becomes an infinity"));
     return {std::move(question), std::move(plan), std::move(result), std::move(mask)};
 }
 

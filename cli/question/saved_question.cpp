@@ -51,26 +51,33 @@ void require_array(const io::InputFile& file, const io::ResultHead& head, const 
     const io::StoredArray* const stored = array.stored;
     const bool is_integer = name == "token_ids";
     if (stored == nullptr || is_integer) return;
-    if (stored->words ||
-        (stored->type != NumberType::float32 && stored->type != NumberType::float64))
+    const bool is_computed =
+        stored->type == NumberType::float32 || stored->type == NumberType::float64 ||
+        (stored->type && member(*head.config, "dtype") == row_of(*stored->type).name);
+    if (stored->words || !is_computed || !member(*head.config, "store").is_null())
         fail_in_result(stored->location(), "is stored as " + stored->type_name +
                                                ", and the question needs every digit; expected a "
                                                "result without --store");
 }
 
-/// Whether the request computes in float64 and the result has numbers in float32.
+/// Whether the request computes in a finer type than that of the result's numbers.
 bool is_widened(const Request& request, const io::ResultHead& head) {
-    return request.has("dtype") && request.settings.dtype == NumberType::float64 &&
-           member(*head.config, "dtype") == name_of(dtype_names, NumberType::float32);
+    const json name = member(*head.config, "dtype");
+    for (const auto& [type, its_name] : dtype_names)
+        if (name == its_name)
+            return request.has("dtype") &&
+                   row_of(request.settings.dtype).unit < row_of(type).unit;
+    return false;
 }
 
-/// The digits that float64 would read are not in the result.
-[[noreturn]] void refuse_rounded(const Request& request, const std::string& location,
+/// The digits that a finer type would read are not in the result.
+[[noreturn]] void refuse_rounded(const Request& request, const io::ResultHead& head,
                                  const std::string& name) {
+    const std::string dtype = member(*head.config, "dtype").get<std::string>();
     throw setting_error(request, "dtype",
-                        location + " holds " + name +
-                            " rounded to float32; expected --dtype float32, or the question's own "
-                            "input and flags in place of the result");
+                        concat(head.location, " holds ", name, " rounded to ", dtype,
+                               "; expected --dtype ", dtype,
+                               ", or the question's own input and flags in place of the result"));
 }
 
 RealArray read_saved(const Input& input, const std::string& name, NumberType dtype) {
@@ -213,7 +220,7 @@ void take_question(Request& request, Input& input) {
     const auto take = [&](const std::string& key, const std::string& array) {
         require_array(file, head, array);
         if (widens && std::find(boolean.begin(), boolean.end(), key) == boolean.end())
-            refuse_rounded(request, file.location, array);
+            refuse_rounded(request, head, array);
         request.locations[key] = Location(file.location + ":" + array);
     };
     for (const OperandRow& row : operand_rows) {
@@ -245,7 +252,7 @@ void take_question(Request& request, Input& input) {
                        "its layer has norms, whose parameters a result does not hold; expected the "
                        "request that it was computed from");
     if (has_norms) return;
-    if (widens) refuse_rounded(request, file.location, "W_query");
+    if (widens) refuse_rounded(request, head, "W_query");
     for (const auto& [name, shape] : operands.items())
         if (name.starts_with("W_") || name.starts_with("b_")) require_array(file, head, name);
     request.locations.try_emplace("weights", file.location);

@@ -26,7 +26,7 @@ void check_table_size(const Request& request, std::size_t words) {
                                 std::to_string(*request.embed_dim) + " numbers; expected at most " +
                                 std::to_string(largest) + " in all");
     const double columns = static_cast<double>(*request.embed_dim);
-    const auto element = static_cast<double>(row_of(request.settings.dtype).size);
+    const auto element = static_cast<double>(row_of(arithmetic_of(request.settings.dtype)).size);
     require_memory(element * columns * static_cast<double>(words), "embed_dim",
                    "the embedded text");
 }
@@ -107,7 +107,7 @@ void set_shapes_of_draws(const Request& request, Operands& operands) {
                           "d_in) or 2,6,3 for (batch, tokens, d_in)");
     double bytes = is_operator ? 3 : 1;
     for (std::uint64_t size : shape) bytes *= static_cast<double>(size);
-    require_memory(static_cast<double>(row_of(settings.dtype).size) * bytes, key,
+    require_memory(static_cast<double>(row_of(arithmetic_of(settings.dtype)).size) * bytes, key,
                    "the random input");
     const std::vector<std::vector<std::uint64_t>> shapes = drawn_shapes(settings);
     for (std::size_t i = 0; i < shapes.size(); ++i) {

@@ -94,6 +94,7 @@ private:
                                !p.boolean_masks.empty();
         add({{"torch", language_.name == "torch"},
              {"float32", plan.config.dtype == NumberType::float32},
+             {"rounded", is_rounded(plan.config.dtype)},
              {"data_file", p.has_data_file},
              {"takes_heads", !plan.projects && !plan.packed},
              {"grouped", plan.independent_heads()},

@@ -15,8 +15,9 @@ constexpr std::size_t integer_digits = 18;  ///< every integer of this many digi
 
 std::string literal_of(double value, NumberType dtype, const LanguageRow& language) {
     if (std::isinf(value)) return (value < 0 ? "-" : "") + std::string(language.infinity);
-    std::string text = dtype == NumberType::float32 ? io::number_text(static_cast<float>(value))
-                                                    : io::number_text(value);
+    std::string text = arithmetic_of(dtype) == NumberType::float32
+                           ? io::number_text(static_cast<float>(value))
+                           : io::number_text(value);
     // In C, longer integers may fit no integer type, or only an unsigned one, so that -x wraps.
     if (text.size() > integer_digits && text.find_first_of(".e") == std::string::npos) text += ".0";
     return text;

@@ -285,7 +285,7 @@ std::string bytes_of(const ProgramArray& array, NumberType dtype) {
     for (const double x : array.values) {
         if (array.is_boolean)
             append(static_cast<unsigned char>(x != 0));
-        else if (dtype == NumberType::float32)
+        else if (arithmetic_of(dtype) == NumberType::float32)
             append(static_cast<float>(x));
         else
             append(x);
@@ -303,7 +303,7 @@ void for_each_array(const Repro& program, const Use& use) {
 
 void write_npz_data(io::Output& out, const Repro& program) {
     io::ZipWriter zip(out);
-    const std::string real = io::descr_of(program.plan.config.dtype);
+    const std::string real = io::descr_of(arithmetic_of(program.plan.config.dtype));
     for_each_array(program, [&](const ProgramArray& array, const std::string& bytes) {
         const std::string header = io::npy_header(array.is_boolean ? "|b1" : real, array.shape);
         zip.begin(array.name + ".npy", header.size() + bytes.size());

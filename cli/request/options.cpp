@@ -379,6 +379,12 @@ constexpr Option table[] = {
 
     {"dtype", numerics, all_modes, setting_among<dtype_names, &S::dtype>, {}, "",
      "type of draws, steps and results", everywhere | whole_model},
+    {"softmax_dtype", numerics, softmax, setting_among<rounding_names, &S::softmax_dtype>, {}, "",
+     "with --dtype bfloat16 or float16: the type that the steps of a softmax are rounded to (default float32)",
+     everywhere},
+    {"accumulate", numerics, softmax, setting_among<rounding_names, &S::accumulate>, {}, "",
+     "with --dtype bfloat16 or float16: the type that sums of products are rounded to after each addition "
+     "(default float32)", everywhere},
     {"kernel", numerics, all_modes, choice<NamedBackend>, {}, "",
      "what computes: PyTorch's arithmetic step by step, or a fused kernel; auto: that of this "
      "processor where the work is large; also by the environment's ATTN_KERNEL",

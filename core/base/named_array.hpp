@@ -39,6 +39,7 @@ struct NamedArray {
     std::optional<std::size_t> layer{};       ///< of a model, whose layers have arrays of this name
     bool is_absent = false;                   ///< the layer has no such array
     std::vector<std::string> layer_labels{};  ///< one per entry of the axis "layer", or empty
+    std::optional<NumberType> type{};  ///< that its numbers were rounded to, if not that in memory
 };
 
 /// The first array with this name, or null.

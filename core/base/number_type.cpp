@@ -1,5 +1,7 @@
 #include "core/base/number_type.hpp"
 
+#include <utility>
+
 #include "core/base/low_precision.hpp"
 
 namespace attn {
@@ -38,6 +40,55 @@ std::int64_t index_among_numbers(double x, const NumberTypeRow& type) {
 }
 
 }  // namespace
+
+namespace {
+
+/// The bits of a float32 without the last `cut`, to nearest with ties to even; of NaN they may be
+/// those of an infinity.
+inline std::uint32_t without_bits(std::uint32_t bits, int cut) {
+    const std::uint32_t odd = bits >> cut & 1, half = (std::uint32_t{1} << (cut - 1)) - 1;
+    return (bits + half + odd) >> cut << cut;
+}
+
+inline float in_bfloat16(float x) {
+    return std::isnan(x) ? x : std::bit_cast<float>(without_bits(std::bit_cast<std::uint32_t>(x), 16));
+}
+
+inline float in_float16(float x) {
+    constexpr float least_normal = 0x1p-14f, largest = 65504;
+    const float size = std::abs(x);
+    // In [1/2, 1) the distance of neighbouring numbers is that of float16's subnormal ones.
+    float made = size < least_normal
+                     ? (size + 0.5f) - 0.5f
+                     : std::bit_cast<float>(without_bits(std::bit_cast<std::uint32_t>(size), 13));
+    if (made > largest) made = std::numeric_limits<float>::infinity();
+    return std::isnan(x) ? x : std::copysign(made, x);
+}
+
+}  // namespace
+
+float rounded(float x, NumberType dtype) {
+    return dtype == NumberType::bfloat16 ? in_bfloat16(x)
+           : dtype == NumberType::float16 ? in_float16(x)
+                                          : x;
+}
+
+double rounded(double x, NumberType dtype) {
+    return is_rounded(dtype) ? double{rounded(static_cast<float>(x), dtype)} : x;
+}
+
+template <class T>
+std::size_t round_all(std::span<T> numbers, NumberType dtype) {
+    std::size_t first = numbers.size();
+    for (std::size_t i = 0; is_rounded(dtype) && i < numbers.size(); ++i) {
+        const T x = std::exchange(numbers[i], rounded(numbers[i], dtype));
+        if (std::isinf(numbers[i]) && std::isfinite(x) && first == numbers.size()) first = i;
+    }
+    return first;
+}
+
+template std::size_t round_all(std::span<float>, NumberType);
+template std::size_t round_all(std::span<double>, NumberType);
 
 double rounded_to_float16(double x) {
     return static_cast<double>(float_of_half(half_of_double(x)));

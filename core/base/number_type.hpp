@@ -89,10 +89,10 @@ inline constexpr std::array<NumberTypeRow, 18> number_types{
       "3.4028235e38", 0x1p-24, 0x1p-149, std::numeric_limits<float>::max(), 0, rounded_to_float32},
      {NumberType::tf32, "tf32", "", "", 4, use::judges, 0, "", 0x1p-24, 0x1p-149,
       std::numeric_limits<float>::max(), 0x1p-10, rounded_to_float32},
-     {NumberType::float16, "float16", "f2", "F16", 2, use::judges | use::stores, 0, "65504",
-      0x1p-11, 0x1p-24, 65504, 0, rounded_to_float16},
-     {NumberType::bfloat16, "bfloat16", "V2", "BF16", 2, use::judges | use::stores, 0,
-      "3.3895314e38", 0x1p-8, 0x1p-133, 0x1.fep127, 0, rounded_to_bfloat16},
+     {NumberType::float16, "float16", "f2", "F16", 2, use::computes | use::judges | use::stores, 4,
+      "65504", 0x1p-11, 0x1p-24, 65504, 0, rounded_to_float16},
+     {NumberType::bfloat16, "bfloat16", "V2", "BF16", 2, use::computes | use::judges | use::stores,
+      3, "3.3895314e38", 0x1p-8, 0x1p-133, 0x1.fep127, 0, rounded_to_bfloat16},
      {NumberType::float8_e4m3, "float8_e4m3fn", "", "F8_E4M3", 1},
      {NumberType::float8_e5m2, "float8_e5m2", "", "F8_E5M2", 1},
      {NumberType::float8_e8m0, "float8_e8m0fnu", "", "F8_E8M0", 1},
@@ -128,7 +128,8 @@ constexpr auto types_for() {
 inline constexpr auto judged_types = types_for<use::judges>();
 inline constexpr auto stored_types = types_for<use::stores>();
 /// The first is the default.
-inline constexpr auto dtype_names = names_of(NumberType::float32, NumberType::float64);
+inline constexpr auto dtype_names = names_of(NumberType::float32, NumberType::float64,
+                                             NumberType::bfloat16, NumberType::float16);
 static_assert(types_for<use::computes>().size() == dtype_names.size());
 
 /// The type of C++ numbers in memory.
@@ -138,10 +139,33 @@ inline constexpr NumberType dtype_of = std::same_as<T, float>    ? NumberType::f
                                        : std::same_as<T, double> ? NumberType::float64
                                                                  : NumberType::int64;
 
+inline constexpr auto rounding_names =
+    names_of(NumberType::float32, NumberType::bfloat16, NumberType::float16);
+
+/// Whether arithmetic in the dtype is that of float32, and each named array is rounded to it.
+constexpr bool is_rounded(NumberType dtype) {
+    return dtype == NumberType::bfloat16 || dtype == NumberType::float16;
+}
+
+/// The type of the arithmetic, as numbers in memory have it.
+constexpr NumberType arithmetic_of(NumberType dtype) {
+    return is_rounded(dtype) ? NumberType::float32 : dtype;
+}
+
+/// A number in the dtype; of one that is not rounded, the number itself.
+float rounded(float x, NumberType dtype);
+/// By way of float32, as PyTorch converts.
+double rounded(double x, NumberType dtype);
+
+/// The same for each number. Returns the index of the first finite one that becomes an infinity, or
+/// their count.
+template <class T>
+std::size_t round_all(std::span<T> numbers, NumberType dtype);
+
 /// function(T{0}), T being the type of computation of this dtype.
 template <class Function>
 decltype(auto) for_dtype(NumberType dtype, const Function& function) {
-    if (dtype == NumberType::float32) return function(float{0});
+    if (arithmetic_of(dtype) == NumberType::float32) return function(float{0});
     if (dtype == NumberType::float64) return function(double{0});
     throw std::logic_error("no computation in " + std::string(row_of(dtype).name));
 }

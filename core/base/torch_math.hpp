@@ -16,17 +16,22 @@
 #include <limits>
 #include <type_traits>
 
+#include "core/base/number_type.hpp"
+
 namespace attn {
 
 /// One row of a product: sums[j] = sum_i row[i] * matrix[i, j], matrix being row-major with
-/// `columns` columns. Every product and every sum is rounded to T, in the order i = 0, 1, ...
+/// `columns` columns. Every product and every sum is rounded to T, in the order i = 0, 1, ..., and
+/// every sum to `sum_type`.
 template <class T>
-void multiply_row(const T* row, std::size_t length, const T* matrix, std::size_t columns, T* sums) {
+void multiply_row(const T* row, std::size_t length, const T* matrix, std::size_t columns, T* sums,
+                  NumberType sum_type = NumberType::float32) {
     std::fill_n(sums, columns, T{0});
     for (std::size_t i = 0; i < length; ++i) {
         const T factor = row[i];
         const T* from = matrix + i * columns;
         for (std::size_t j = 0; j < columns; ++j) sums[j] += factor * from[j];
+        if (is_rounded(sum_type)) round_all(std::span(sums, columns), sum_type);
     }
 }
 

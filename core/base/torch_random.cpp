@@ -92,6 +92,7 @@ double TorchGenerator::normal() {
 template <class T>
 void NormalStream<T>::read(std::uint64_t first, std::span<T> out) {
     for (std::size_t i = 0; i < out.size(); ++i) out[i] = element(first + i);
+    round_all(out, type_);
 }
 
 template <class T>
@@ -103,11 +104,12 @@ T NormalStream<T>::element(std::uint64_t index) {
         return value;
     }
     // If count is not a multiple of 16, PyTorch fills the last 16 elements a second time, from 16
-    // fresh uniforms drawn after all others.
+    // fresh uniforms drawn after all others; those of types that are rounded are of whole blocks.
     const std::uint64_t ragged = count_ % block_size;
     const bool in_tail = ragged != 0 && index >= count_ - block_size;
     const std::uint64_t offset = in_tail ? index - (count_ - block_size) : index % block_size;
-    load_block(in_tail ? count_ : index - offset);
+    const std::uint64_t drawn_before = is_rounded(type_) ? count_ - ragged : count_;
+    load_block(in_tail ? drawn_before : index - offset);
     return block_[offset];
 }
 

@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "core/base/mt19937.hpp"
+#include "core/base/number_type.hpp"
 
 namespace attn {
 
@@ -68,9 +69,11 @@ private:
 template <class T>
 class NormalStream {
 public:
-    /// Starts at the position of `generator`; `count` is the size of the whole tensor.
-    NormalStream(TorchGenerator generator, std::uint64_t count, double mean = 0, double std = 1)
-        : generator_(generator), count_(count), mean_(mean), std_(std) {}
+    /// Starts at the position of `generator`; `count` is the size of the whole tensor, and `type`
+    /// its type, which elements are rounded to.
+    NormalStream(TorchGenerator generator, std::uint64_t count, double mean = 0, double std = 1,
+                 NumberType type = NumberType::float32)
+        : generator_(generator), count_(count), mean_(mean), std_(std), type_(type) {}
 
     /// Writes elements [first, first + out.size()) of the tensor. Calls must be in increasing order
     /// and must not overlap; first + out.size() <= count.
@@ -89,6 +92,7 @@ private:
     TorchGenerator generator_;
     std::uint64_t count_;
     double mean_, std_;
+    NumberType type_;
     std::uint64_t drawn_ = 0;              // elements drawn so far
     std::optional<std::uint64_t> loaded_;  // the draw that block_ starts at
     T block_[block_size] = {};

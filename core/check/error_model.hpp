@@ -31,13 +31,14 @@ struct Bounded {
 };
 
 /// Bounds of the difference of two results, one in float64 and one in the type. Products of float16
-/// and bfloat16 are added in float32, as PyTorch, NumPy and the matrix units of processors do: with
-/// sums in the type itself, the bounds of layers would be larger than their results.
+/// and bfloat16 are added in float32, as PyTorch, NumPy and the matrix units of processors do,
+/// unless the question asks for other `sums`: with sums in the type itself, the bounds of layers
+/// would be larger than their results.
 class ErrorModel {
 public:
-    explicit ErrorModel(NumberType precision)
+    explicit ErrorModel(NumberType precision, NumberType sums = NumberType::float32)
         : row_(&row_of(precision)), unit_(row_->unit + row_of(NumberType::float64).unit),
-          sum_unit_(std::min(unit_, row_of(NumberType::float32).unit)) {}
+          sum_unit_(std::min(unit_, row_of(sums).unit)) {}
 
     double unit() const { return unit_; }
     double least() const { return row_->least; }

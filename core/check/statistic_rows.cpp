@@ -52,7 +52,11 @@ void Candidate::fill_score(ArrayId array, const RowIndex& at) {
             continue;
         }
         answer_.value[k] = shown->value[k];
-        if (with_errors_) answer_.error[k] = shown->overflows[k] != 0 ? HUGE_VAL : shown->error(k);
+        const bool may_be_left_out = array == "masked_scores" && plan_.config.top_k &&
+                                     with_errors_ && q.scores.error(k) == HUGE_VAL;
+        if (with_errors_)
+            answer_.error[k] =
+                shown->overflows[k] != 0 || may_be_left_out ? HUGE_VAL : shown->error(k);
     }
 }
 

@@ -214,7 +214,8 @@ Key Evaluator::key_of_joined(Tensor slot, std::size_t batch, std::size_t kv_head
 }
 
 Evaluator::Evaluator(const Problem& problem, NumberType arithmetic)
-    : problem_(problem), arithmetic_(arithmetic), model_(arithmetic) {
+    : problem_(problem), arithmetic_(arithmetic),
+      model_(arithmetic, problem.plan.config.sum_type()) {
     const NumberTypeRow& type = row_of(arithmetic);
     if (!model_.is_coarse()) return;  // asked for the noise of the smaller types alone
     holds_operands_ = holds_all(type, problem.numbers("past_key")) &&

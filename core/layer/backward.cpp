@@ -145,7 +145,7 @@ private:
         Tensor3<T> result = Tensor3<T>::from_shape({1, rows.shape(1), columns});
         const ProjectionTo<T> to{matrix, 1, {result.data(), result.size(), result.size(), columns}};
         if (rows.shape(1) != 0)
-            attn::project<T>(*plan_.backend, rows, std::span(&to, 1), stages_.pool);
+            attn::project<T>(plan_, rows, std::span(&to, 1), stages_.pool);
         return result;
     }
 
@@ -260,7 +260,7 @@ private:
     /// Of inputs, contexts and parameters.
     void project_back(AttentionGradients<T>& by) {
         const Tensor3<T> inputs = as_batch(operands_["inputs"].template take<T>());
-        Recorder nothing({}, plan_.shown);
+        Recorder nothing({}, plan_.shown, plan_.config.dtype);
         const Stages<T> silent{plan_, stages_.pool, nothing};
         const Tensor3<T> x = silent.norm(operands_.norm, inputs);
         const auto take = [&](OperandId operand) {
@@ -307,7 +307,7 @@ private:
             plain->query_norm.reset();
             plain->key_norm.reset();
         }
-        Recorder nothing({}, plan_.shown);
+        Recorder nothing({}, plan_.shown, plan_.config.dtype);
         const Stages<T> silent{plan_, stages_.pool, nothing};
         AttentionCall<T> given = silent.project(plain ? &*plain : nullptr, x, of_keys, &of_values);
         if (!has_norms) {

@@ -51,7 +51,7 @@ void require_memory(const Plan& plan, const Cost& cost) {
         return !row.counts_queries_and_keys() && !row.is_operand();
     }).for_each([&](ArrayId id) { largest = std::max(largest, plan.numbers<double>(id)); });
     const double weights = plan.numbers<double>("scores");
-    const auto element = static_cast<double>(row_of(plan.config.dtype).size);
+    const auto element = static_cast<double>(row_of(arithmetic_of(plan.config.dtype)).size);
     const bool are_stored = weights * element <= cost.memory;  // kernels may not store them
     const bool is_layer = plan.projects;
     if (is_layer && !(are_stored && weights > largest))

@@ -70,8 +70,8 @@ Dropout dropout_of(const Plan& plan, const std::optional<RandomStream>& of_weigh
     return dropout;
 }
 
-/// The masks and score steps of the plan. Additive masks are rounded to T, so that elements below
-/// T's range mask.
+/// The masks and score steps of the plan. Additive masks are rounded to the dtype, so that elements
+/// below its range mask.
 template <class T>
 void add_rules(AttentionCall<T>& call, const Plan& plan, Operands& operands) {
     static_cast<ScoreSettings&>(call) = plan.config;
@@ -84,10 +84,32 @@ void add_rules(AttentionCall<T>& call, const Plan& plan, Operands& operands) {
     call.top_k = static_cast<std::size_t>(plan.config.top_k.value_or(0));
     call.sink = plan.config.sinks();
     call.top = plan.top;
+    call.type = plan.config.dtype;
+    call.softmax_type = plan.config.softmax_type();
+    call.sum_type = plan.config.sum_type();
+    round_all(std::span(call.sink), call.type);
     Masks masks = take_masks(plan, operands);
-    for (Broadcast& bias : masks.biases) bias.template round_to<T>();
+    for (Broadcast& bias : masks.biases) bias.round_to(call.type);
     call.mask = std::move(masks.rules);
     call.biases = std::move(masks.biases);
+}
+
+/// Given parameters in the dtype.
+template <class T>
+std::shared_ptr<const LayerWeights<T>> rounded_weights(
+    const Plan& plan, std::shared_ptr<const LayerWeights<T>> given) {
+    const NumberType dtype = plan.config.dtype;
+    if (!is_rounded(dtype)) return given;
+    LayerWeights<T> weights = *given;
+    for (Projection<T>* const p :
+         {&weights.query, &weights.key, &weights.value, weights.out ? &*weights.out : nullptr})
+        if (p != nullptr && !is_dry_run()) {
+            round_all(std::span(p->weight.data(), p->weight.size()), dtype);
+            round_all(std::span(p->bias.data(), p->bias.size()), dtype);
+        }
+    for (std::optional<InputNorm>* const norm : {&weights.query_norm, &weights.key_norm})
+        if (*norm) round_norm(**norm, dtype);
+    return std::make_shared<const LayerWeights<T>>(std::move(weights));
 }
 
 template <class T>
@@ -95,7 +117,8 @@ std::shared_ptr<const LayerWeights<T>> weights_of(const Plan& plan, const Operan
                                                   std::optional<RandomStream>& stream) {
     if (!plan.has_parameters()) return nullptr;
     if (!plan.draws_parameters())
-        return std::get<std::shared_ptr<const LayerWeights<T>>>(*operands.weights);
+        return rounded_weights(plan,
+                               std::get<std::shared_ptr<const LayerWeights<T>>>(*operands.weights));
     auto weights = allocated_weights<T>(plan.weight_shapes());
     if (stream) draw_weights(plan.config, *stream, weights);
     return std::make_shared<const LayerWeights<T>>(std::move(weights));
@@ -106,6 +129,19 @@ void keep_token_ids(const Plan& plan, const Operands& operands, Recorder& record
     Array<std::int64_t> ids = Array<std::int64_t>::from_shape({plan.q_len});
     std::ranges::copy(operands.token_ids, ids.begin());
     recorder.keep_as_is("token_ids", std::move(ids));
+}
+
+/// Of what is no mask, which add_rules() rounds.
+template <class T>
+void round_operands(Operands& operands, NumberType dtype) {
+    if (!is_rounded(dtype) || is_dry_run()) return;
+    for (const OperandRow& row : operand_rows) {
+        if (row.is_mask() || operands[row].dimension() == 0) continue;
+        Array<T> numbers = operands[row].take<T>();
+        round_all(std::span(numbers.data(), numbers.size()), dtype);
+        operands[row] = std::move(numbers);
+    }
+    if (operands.norm) round_norm(*operands.norm, dtype);
 }
 
 /// The operands as they are given, from which the question can be asked again.
@@ -272,9 +308,10 @@ AnyLayerParts take_parts(const Plan& plan, Operands& operands) {
 Result compute(const Plan& plan, Operands&& operands, ThreadPool& pool) {
     Operands used = std::move(operands);  // each tensor is freed after its last use
     return for_dtype(plan.config.dtype, [&]<class T>(T) -> Result {
-        Recorder recorder(plan.emit, plan.shown);
+        Recorder recorder(plan.emit, plan.shown, plan.config.dtype);
         const Stages<T> stages{plan, pool, recorder};
 
+        round_operands<T>(used, plan.config.dtype);
         keep_token_ids(plan, used, recorder);
         keep_operands<T>(plan, used, recorder);
         LayerParts<T> parts = take_parts<T>(plan, used);
@@ -294,9 +331,10 @@ Result compute(const Plan& plan, Operands&& operands, ThreadPool& pool) {
             recorder.record("context_vectors", context);
         }
         if (backward) differentiate(stages, std::move(kept), weights.get(), context);
-        return {recorder.take(),
+        std::vector<NamedArray> arrays = recorder.take();
+        return {std::move(arrays),
                 weights == nullptr ? std::nullopt : std::optional<AnyLayerWeights>(weights),
-                parts.draws};
+                parts.draws, recorder.overflows()};
     });
 }
 

@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "core/base/names.hpp"
+#include "core/base/number_type.hpp"
 
 namespace attn {
 
@@ -22,6 +22,12 @@ struct InputNorm {
     std::vector<double> weight, bias;  ///< (d_in) each; no bias in an RMS norm
     double eps = 0;
 };
+
+/// Rounds the parameters to the dtype. Those that a file stores less 1 are rounded by its type.
+inline void round_norm(InputNorm& norm, NumberType dtype) {
+    round_all(std::span(norm.weight), dtype);
+    round_all(std::span(norm.bias), dtype);
+}
 
 /// What a norm does to a row before its parameters: (x - mean) * factor.
 struct RowScale {

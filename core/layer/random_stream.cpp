@@ -10,20 +10,29 @@ namespace {
 using Kind = Distribution::Kind;
 
 template <class T>
-void fill_normal(TorchGenerator& generator, std::span<T> out, double mean, double std) {
-    NormalStream<T> normals(generator, out.size(), mean, std);
+void fill_normal(TorchGenerator& generator, std::span<T> out, double mean, double std,
+                 NumberType type) {
+    NormalStream<T> normals(generator, out.size(), mean, std, type);
     normals.read(0, out);
     generator = normals.generator();
 }
 
 template <class T>
-void fill_normal(NumpyGenerator& generator, std::span<T> out, double mean, double std) {
+void fill_normal(NumpyGenerator& generator, std::span<T> out, double mean, double std,
+                 NumberType type) {
     for (T& value : out) value = static_cast<T>(mean + std * generator.normal());
+    round_all(out, type);
 }
 
 template <class Generator, class T>
-void fill_uniform(Generator& generator, std::span<T> out, double low, double high) {
+void fill_uniform(Generator& generator, std::span<T> out, double low, double high,
+                  NumberType type) {
     for (T& value : out) value = generator.template uniform<T>(low, high);
+    if (!is_rounded(type)) return;
+    round_all(out, type);
+    if constexpr (std::is_same_v<Generator, TorchGenerator>)
+        std::replace(out.begin(), out.end(), rounded(static_cast<T>(high), type),
+                     rounded(static_cast<T>(low), type));
 }
 
 /// Integers from `low` to before `end`, both of at most 2^53.
@@ -39,26 +48,30 @@ void fill_integers(Generator& generator, std::span<T> out, double low, double en
 /// outside; or, if a third or less would be inside, uniform numbers that are drawn again while some
 /// are refused.
 template <class Generator, class T>
-void fill_trunc_normal(Generator& generator, std::span<T> out, double mean, double std) {
+void fill_trunc_normal(Generator& generator, std::span<T> out, double mean, double std,
+                       NumberType type) {
     constexpr double low = -trunc_normal_end, high = trunc_normal_end;
     const auto below = [&](double x) {
         return (1.0 + std::erf((x - mean) / std / std::sqrt(2.0))) / 2.0;
     };
     const bool draws_normals = below(high) - below(low) > 0.3;
+    const auto round = [&](T x) { return is_rounded(type) ? rounded(x, type) : x; };
     std::vector<T> candidates(out.size());
     std::vector<char> is_pending(out.size(), 1);
     while (std::ranges::find(is_pending, 1) != is_pending.end()) {
         if (draws_normals)
-            fill_normal<T>(generator, candidates, mean, std);
+            fill_normal<T>(generator, candidates, mean, std, type);
         else
-            fill_uniform<Generator, T>(generator, candidates, low, high);
+            fill_uniform<Generator, T>(generator, candidates, low, high, type);
         for (std::size_t i = 0; i < out.size(); ++i) {
-            const T chance = draws_normals ? T{0} : std::log(generator.template uniform01<T>());
+            T chance{0};
+            if (!draws_normals) fill_uniform(generator, std::span(&chance, 1), 0, 1, type);
             if (is_pending[i] == 0) continue;
             out[i] = candidates[i];
-            const T x = (out[i] - static_cast<T>(mean)) / static_cast<T>(std);
-            is_pending[i] =
-                draws_normals ? out[i] < low || out[i] > high : chance > x * x * T{-0.5};
+            const T x = round(round(out[i] - static_cast<T>(mean)) / static_cast<T>(std));
+            is_pending[i] = draws_normals
+                                ? out[i] < low || out[i] > high
+                                : round(std::log(chance)) > round(round(x * x) * T{-0.5});
         }
     }
 }
@@ -66,7 +79,7 @@ void fill_trunc_normal(Generator& generator, std::span<T> out, double mean, doub
 }  // namespace
 
 RandomStream::RandomStream(const Settings& settings)
-    : generator_(std::in_place_type<TorchGenerator>, settings.seed.bits) {
+    : generator_(std::in_place_type<TorchGenerator>, settings.seed.bits), type_(settings.dtype) {
     if (settings.rng == Rng::numpy)
         generator_.emplace<NumpyGenerator>(static_cast<std::uint32_t>(settings.seed.bits));
     std::visit([&](auto& generator) { generator.skip(settings.rng_skip); }, generator_);
@@ -83,13 +96,16 @@ void RandomStream::draw(const Distribution& of, std::span<T> out) {
         [&](auto& generator) {
             switch (of.kind) {
                 case Kind::zeros: std::ranges::fill(out, T{0}); break;
-                case Kind::uniform01:
-                    for (T& value : out) value = generator.template uniform01<T>();
+                case Kind::uniform01: fill_uniform(generator, out, 0, 1, type_); break;
+                case Kind::uniform: fill_uniform(generator, out, of.a, of.b, type_); break;
+                case Kind::normal: fill_normal(generator, out, of.a, of.b, type_); break;
+                case Kind::trunc_normal:
+                    fill_trunc_normal(generator, out, of.a, of.b, type_);
                     break;
-                case Kind::uniform: fill_uniform(generator, out, of.a, of.b); break;
-                case Kind::normal: fill_normal(generator, out, of.a, of.b); break;
-                case Kind::trunc_normal: fill_trunc_normal(generator, out, of.a, of.b); break;
-                case Kind::randint: fill_integers(generator, out, of.a, of.b); break;
+                case Kind::randint:
+                    fill_integers(generator, out, of.a, of.b);
+                    round_all(out, type_);
+                    break;
             }
         },
         generator_);

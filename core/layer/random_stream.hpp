@@ -21,7 +21,7 @@ class RandomStream {
 public:
     explicit RandomStream(const Settings& settings);
 
-    /// The next tensor.
+    /// The next tensor, in the settings' dtype.
     template <class T>
     void draw(const Distribution& of, std::span<T> out);
 
@@ -33,6 +33,7 @@ public:
 
 private:
     std::variant<TorchGenerator, NumpyGenerator> generator_;
+    NumberType type_;
 };
 
 }  // namespace attn

@@ -1,8 +1,8 @@
 // The result of a computation: named arrays, and the parameters used.
 #pragma once
 
-#include "core/base/named_array.hpp"
 #include "core/layer/weights.hpp"
+#include "core/operator/recorder.hpp"
 
 namespace attn {
 
@@ -10,6 +10,7 @@ struct Result {
     std::vector<NamedArray> arrays;          ///< in the order of their computation
     std::optional<AnyLayerWeights> weights;  ///< the parameters used; empty without projections
     std::uint64_t draws = 0;                 ///< see draws_of()
+    std::vector<Overflow> overflows = {};    ///< of steps, named arrays or not
 };
 
 }  // namespace attn

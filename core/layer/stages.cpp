@@ -38,7 +38,7 @@ void normalise_heads(const std::optional<InputNorm>& norm, Tensor4<T>& heads) {
 
 template <class T>
 void Stages<T>::project_rows(const Tensor3<T>& x, std::span<const ProjectionTo<T>> to) const {
-    if (x.shape(1) != 0) attn::project<T>(*plan.backend, x, to, pool);
+    if (x.shape(1) != 0) attn::project<T>(plan, x, to, pool);
 }
 
 template <class T>
@@ -79,6 +79,9 @@ AttentionCall<T> Stages<T>::project(const LayerWeights<T>* weights, const Tensor
     const std::size_t of_source = value_source == nullptr ? 3 - of_x : 1;
     if (of_x == 1) project_rows(source, to.subspan(1, of_source));
     if (value_source != nullptr) project_rows(*value_source, to.last(1));
+    recorder.finish("queries", call.query);
+    recorder.finish("keys", call.key);
+    recorder.finish("values", call.value);
     call.query = used_queries(plan, std::move(call.query));
     normalise_heads(weights->query_norm, call.query);
     normalise_heads(weights->key_norm, call.key);
@@ -124,7 +127,8 @@ void Stages<T>::rotate_and_append(AttentionCall<T>& call, Operands& operands) co
         for_each_index(2, [&](std::size_t i) {
             rotate(i == 0 ? call.query : call.key, plan.rope.pairs, plan.rope.angles(),
                    i == 0 ? plan.query_positions : plan.key_positions,
-                   plan.past_len + (i == 0 ? plan.first_query : plan.new_keys().first));
+                   plan.past_len + (i == 0 ? plan.first_query : plan.new_keys().first),
+                   plan.config.dtype);
         });
     recorder.record("queries", call.query);
     recorder.record("keys", call.key);
@@ -156,6 +160,7 @@ Tensor4<T> Stages<T>::attend(AttentionCall<T>&& call) const {
     HeadRows<T> rows = rows_of_heads(context.data(), context.shape());
     if (!separate) rows.head = plan.d_v;
     attn::attend(plan, std::move(call), rows, recorder, pool);
+    recorder.finish("head_outputs", context);
     return context;
 }
 

@@ -110,7 +110,7 @@ States attend_heads(BlockRun& run, const AttentionPart& part, HeadInputs heads) 
             return for_dtype(dtype, [&]<class T>(T) {
                 Array<T>& x = std::get<Array<T>>(values);
                 const std::array shape{x.shape(0), x.shape(1), x.shape(2)};
-                return States(std::move(x), shape);
+                return States(std::move(x), shape, dtype);
             });
         };
         if (array.name == "context_vectors") {
@@ -124,6 +124,7 @@ States attend_heads(BlockRun& run, const AttentionPart& part, HeadInputs heads) 
             };
             run.arrays.push_back(
                 {"cross_attention_weights", part_of(0, heads.before), array.axes, {}});
+            run.arrays.back().type = array.type;
             array.values = part_of(heads.before, all.columns() - heads.before);
         }
         // Weights of cross attention have no prefix: only the decoder has them.

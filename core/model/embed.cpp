@@ -19,7 +19,7 @@ SettingError outside(const std::string& setting, std::size_t row, std::size_t ro
 /// Adds a row of a table of this width to `out`.
 template <class T>
 void add_row(const Parameter& table, std::size_t row, double scale, T* out, std::size_t width,
-             const std::string& what) {
+             NumberType dtype, const std::string& what) {
     if (table->shape().size() != 2 || table->shape()[1] != width)
         throw SettingError(
             ErrorKind::input, what,
@@ -27,9 +27,10 @@ void add_row(const Parameter& table, std::size_t row, double scale, T* out, std:
             " columns");
     if (row >= table->shape()[0]) throw outside(what, row, table->shape()[0]);
     std::vector<T> values(width);
-    table->read(row * width, width, values.data());
-    const T factor = static_cast<T>(scale);
+    in_dtype(table, dtype)->read(row * width, width, values.data());
+    const T factor = static_cast<T>(rounded(scale, dtype));
     for (std::size_t i = 0; i < width; ++i) out[i] += scale == 1 ? values[i] : values[i] * factor;
+    round_all(std::span(out, width), dtype);
 }
 
 /// The rows of the ids, (1, tokens, width).
@@ -39,7 +40,8 @@ States rows_of_ids(const EmbeddingSpec& spec, const ModelInput& input, const std
     States x = States::zeros(dtype, 1, input.ids.size(), width);
     numbers_of(x)([&](auto* row) {
         for (const std::uint64_t id : input.ids) {
-            add_row(spec.ids, static_cast<std::size_t>(id), spec.scale, row, width, ids);
+            add_row(spec.ids, static_cast<std::size_t>(id), spec.scale, row, width, dtype,
+                    ids);
             row += width;
         }
         if (spec.id_factors == nullptr) return;
@@ -51,12 +53,13 @@ States rows_of_ids(const EmbeddingSpec& spec, const ModelInput& input, const std
 
 template <class T>
 void add_tables(const EmbeddingSpec& spec, std::uint64_t segment, std::int64_t position,
-                std::int64_t first_position, T* row, std::size_t width) {
+                std::int64_t first_position, T* row, std::size_t width, NumberType dtype) {
     if (spec.segments != nullptr)
-        add_row(spec.segments, static_cast<std::size_t>(segment), 1, row, width, "token_type_ids");
+        add_row(spec.segments, static_cast<std::size_t>(segment), 1, row, width, dtype,
+                "token_type_ids");
     if (spec.positions != nullptr)
         add_row(spec.positions, static_cast<std::size_t>(position + first_position), 1, row, width,
-                "position_ids");
+                dtype, "position_ids");
     if (spec.position_row != nullptr && position >= 0) {
         const std::vector<double> added = spec.position_row(static_cast<std::size_t>(position));
         if (added.size() != width)
@@ -64,7 +67,8 @@ void add_tables(const EmbeddingSpec& spec, std::uint64_t segment, std::int64_t p
                                added.size(), " columns, by the model's settings; expected ", width);
         for (std::size_t i = 0; i < width; ++i) row[i] += static_cast<T>(added[i]);
     }
-    for (const Parameter& table : spec.first_rows) add_row(table, 0, 1, row, width, "token_ids");
+    for (const Parameter& table : spec.first_rows)
+        add_row(table, 0, 1, row, width, dtype, "token_ids");
 }
 
 /// A text without positions of its own may have more tokens than the table has rows.
@@ -117,7 +121,7 @@ States embed(const Compute& compute, const EmbeddingSpec& spec, const ModelInput
                 position = input.valid[t] ? counted++ : -1;
             if (!has_positions) check_length(spec, position, past, input.ids.size(), ids);
             add_tables(spec, input.segments.empty() ? 0 : input.segments[t], position,
-                       first_position, row, width);
+                       first_position, row, width, dtype);
         }
     });
     project_if(spec.projects_before_norm);

@@ -130,6 +130,8 @@ States run_feed_forward(const Compute& compute, const FeedForward& part, const S
     if (part.is_sparse) make_sparse(part.sparsity_z, gate);
     const std::size_t rows = x.rows(), all = up.columns(), width = all / (is_joined ? 2 : 1);
     const JoinedColumns at(part.joined, width);
+    const NumberType dtype = x.dtype();
+    const bool rounds = is_rounded(dtype);
     States inner = is_joined ? States(x.dtype(), 1, rows, width) : States();
     States& result = is_joined ? inner : up;
     const auto run_row = [&]<class T>(std::size_t row, T* out, const T* ups, const T* gates) {
@@ -147,7 +149,9 @@ States run_feed_forward(const Compute& compute, const FeedForward& part, const S
                 g = std::min(g, part.limit);
                 u = std::clamp(u, -part.limit, part.limit);
             }
-            out[i] = static_cast<T>(activate(part, g) * (u + part.up_offset));
+            const double activated = activate(part, g);
+            out[i] = static_cast<T>((rounds ? rounded(activated, dtype) : activated) *
+                                    (u + part.up_offset));
         }
     };
     for_each_row(compute, rows, width * 8, run_row, result, std::as_const(up), std::as_const(gate));

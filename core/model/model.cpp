@@ -128,6 +128,8 @@ private:
              std::optional<std::size_t> layer = {}) {
         NamedArray array{std::move(name), std::move(values), std::move(axes), {}};
         array.layer = layer;
+        if (is_rounded(dtype_) && std::holds_alternative<Array<float>>(array.values))
+            array.type = dtype_;
         result_.arrays.push_back(std::move(array));
     }
 
@@ -366,6 +368,9 @@ void prepend(std::vector<Part>& list, std::vector<Part>& first) {
 
 ModelResult run_model(const Compute& compute, const ModelSpec& model, ModelInput input,
                       const ModelRequest& request, NumberType dtype) {
+    if (is_rounded(dtype) && !model.takes_ids())
+        throw SettingError(ErrorKind::unsupported, "dtype", row_of(dtype).name,
+                           " is for models of token ids; expected float32 or float64");
     const std::size_t layers = request.generate != 0 ? model.layers : request.run_layers;
     check_lists(model, input, layers);
     check_packed(model, input, layers);

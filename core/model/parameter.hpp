@@ -7,6 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "core/base/number_type.hpp"
+
 namespace attn {
 
 /// A tensor in a model's file. Reading is thread-safe.
@@ -58,6 +60,34 @@ private:
     std::vector<double> elements_;
     std::vector<std::size_t> shape_;
 };
+
+/// A tensor rounded to a dtype.
+class RoundedParameter final : public ParameterSource {
+public:
+    RoundedParameter(std::shared_ptr<const ParameterSource> from, NumberType dtype)
+        : from_(std::move(from)), dtype_(dtype) {}
+
+    const std::vector<std::size_t>& shape() const override { return from_->shape(); }
+    void read(std::size_t first, std::size_t count, float* out) const override {
+        from_->read(first, count, out);
+        round_all(std::span(out, count), dtype_);
+    }
+    void read(std::size_t first, std::size_t count, double* out) const override {
+        from_->read(first, count, out);
+        round_all(std::span(out, count), dtype_);
+    }
+    std::string location() const override { return from_->location(); }
+
+private:
+    std::shared_ptr<const ParameterSource> from_;
+    NumberType dtype_;
+};
+
+/// The tensor as a computation in the dtype has it; null if it is absent.
+inline Parameter in_dtype(const Parameter& parameter, NumberType dtype) {
+    if (parameter == nullptr || !is_rounded(dtype)) return parameter;
+    return std::make_shared<const RoundedParameter>(parameter, dtype);
+}
 
 /// All elements; none if the tensor is absent.
 inline std::vector<double> elements_of(const Parameter& parameter) {

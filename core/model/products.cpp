@@ -36,7 +36,10 @@ void for_rows(ThreadPool& pool, std::size_t count, std::size_t row_elements,
           [&](std::size_t piece) { work(piece * rows, std::min(count, (piece + 1) * rows)); });
 }
 
-States apply(const Compute& compute, const LinearMap& map, const States& x) {
+States apply(const Compute& compute, const LinearMap& given, const States& x) {
+    LinearMap map = given;
+    map.weight = in_dtype(given.weight, x.dtype());
+    map.bias = in_dtype(given.bias, x.dtype());
     constexpr std::size_t one = 1;
     const std::size_t d_in = map.d_in, d_out = map.d_out, rows = x.rows();
     if (x.columns() != d_in) fail_size(map.weight, d_in, x.columns());
@@ -53,8 +56,9 @@ States apply(const Compute& compute, const LinearMap& map, const States& x) {
         read_rows(compute.pool, *map.weight, map.first, 1, d_in * d_out, projection.weight.data());
         for_each_index(bias.size(), [&](std::size_t i) { projection.bias.data()[i] = bias[i]; });
         out = States(project(States(x).take<T>(std::array{one, rows, d_in}), projection),
-                     {one, rows, d_out});
+                     {one, rows, d_out}, x.dtype());
     });
+    out.round();
     return out;
 }
 
@@ -84,11 +88,14 @@ void norm_rows(const Compute& compute, const NormSpec& norm, std::size_t width, 
     }
     std::vector<double> weight, bias;
     numbers_of(x)([&](const auto*) {
-        weight = elements_of(norm.weight);
+        weight = elements_of(in_dtype(norm.weight, x.dtype()));
         for (double& w : weight) w = (w + norm.weight_offset) * norm.weight_factor;
-        bias = elements_of(norm.bias);
+        bias = elements_of(in_dtype(norm.bias, x.dtype()));
     });
+    // As LlamaRMSNorm; weights less 1 are added to 1 in float32, and so are those products.
+    const bool rounds_first = norm.is_rms && norm.weight_offset == 0;
     const std::size_t parts = std::max<std::size_t>(1, weight.size() / columns);
+    const NumberType dtype = x.dtype();
     const auto norm_run = [&]<class T>(std::size_t row, T* values) {
         const std::size_t part = row % parts * columns;
         values += row * width;
@@ -97,6 +104,7 @@ void norm_rows(const Compute& compute, const NormSpec& norm, std::size_t width, 
         for (const T* const end = values + width; values != end; values += columns)
             for (std::size_t i = 0; i < columns; ++i) {
                 double y = (static_cast<double>(values[i]) - mean) * factor;
+                if (rounds_first) y = rounded(y, dtype);
                 if (!weight.empty())
                     y *= weight[part + i];
                 else if (norm.weight_factor != 1)

@@ -47,7 +47,7 @@ void rotate(const Rotation& rotation, const std::vector<double>& positions, Stat
                 for (double& turn : sine) turn = -turn;
             for (std::size_t h = 0; h < x.depth(); ++h)
                 rotate_row<T>(values + (h * tokens + t) * d + rotation.first, rotation.rope.pairs,
-                              cosine, sine);
+                              cosine, sine, x.dtype());
         }
     });
 }

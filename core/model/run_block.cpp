@@ -77,6 +77,17 @@ States run_parts(BlockRun& run, States x) {
     return normed(compute, block.ffn_sum_norm, std::move(x));
 }
 
+/// Refuses blocks with steps that are not rounded as in transformers.
+void check_rounded(const TransformerBlock& block) {
+    const auto* const part = std::get_if<AttentionPart>(&block.mixer);
+    if (part == nullptr || part->latent || part->indexer || part->difference ||
+        part->content_bias || part->bias_gate || block.whole.index() != 0 || block.convolution ||
+        block.adapter || block.layer_input)
+        throw SettingError(ErrorKind::unsupported, "dtype", "layer ", block.layer,
+                           " has other parts than softmax attention and feed-forward layers; "
+                           "expected float32 or float64");
+}
+
 /// The activated convolution of the block's input x is added to its output y.
 void add_convolution(const Compute& compute, const TokenConvolution& part, const States& x,
                      States& y) {
@@ -98,6 +109,7 @@ void add_convolution(const Compute& compute, const TokenConvolution& part, const
 
 States run_block(BlockRun& run, States x) {
     const TransformerBlock& block = run.block;
+    if (is_rounded(x.dtype())) check_rounded(block);
     const States before = block.convolution ? x : States();
     x = std::visit(
         [&]<class Part>(const Part& part) {
@@ -125,6 +137,7 @@ void BlockRun::record(std::string_view name, const States& x, std::vector<std::s
     if (axes.size() == 2) shape.erase(shape.begin());
     arrays.push_back(
         {prefix + std::string(name), States(x).array(std::move(shape)), std::move(axes), {}});
+    arrays.back().type = x.rounded_type();
 }
 
 States BlockRun::valid_rows(States x) const {

@@ -6,7 +6,8 @@
 
 namespace attn {
 
-States::States(NumberType dtype, std::size_t depth, std::size_t rows, std::size_t columns) {
+States::States(NumberType dtype, std::size_t depth, std::size_t rows, std::size_t columns)
+    : dtype_(dtype) {
     for_dtype(dtype, [&]<class T>(T) { x_ = Tensor3<T>::from_shape({depth, rows, columns}); });
 }
 
@@ -16,8 +17,10 @@ States States::zeros(NumberType dtype, std::size_t depth, std::size_t rows, std:
     return x;
 }
 
-States::States(RealArray x, NumberType dtype, const std::array<std::size_t, 3>& shape) {
+States::States(RealArray x, NumberType dtype, const std::array<std::size_t, 3>& shape)
+    : dtype_(dtype) {
     for_dtype(dtype, [&]<class T>(T) { x_ = Tensor3<T>(x.take<T>(), shape); });
+    round();
 }
 
 States States::shaped(std::size_t depth, std::size_t rows, std::size_t columns) && {

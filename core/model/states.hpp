@@ -17,15 +17,26 @@ public:
     States(NumberType dtype, std::size_t depth, std::size_t rows, std::size_t columns);
     static States zeros(NumberType dtype, std::size_t depth, std::size_t rows, std::size_t columns);
     template <class T, class Shape>
-    States(ShapedArray<T, Shape> x, const std::array<std::size_t, 3>& shape)
-        : x_(Tensor3<T>(std::move(x), shape)) {}
+    States(ShapedArray<T, Shape> x, const std::array<std::size_t, 3>& shape,
+           NumberType dtype = dtype_of<T>)
+        : States(Tensor3<T>(std::move(x), shape), dtype) {}
     template <class T>
-    explicit States(Tensor3<T> x) : x_(std::move(x)) {}
+    explicit States(Tensor3<T> x, NumberType dtype = dtype_of<T>)
+        : x_(std::move(x)), dtype_(dtype) {
+        round();
+    }
     /// Takes the numbers as `dtype`.
     States(RealArray x, NumberType dtype, const std::array<std::size_t, 3>& shape);
 
-    NumberType dtype() const {
-        return std::visit([]<class T>(const Tensor3<T>&) { return dtype_of<T>; }, x_);
+    NumberType dtype() const { return dtype_; }
+    /// Of arrays that are recorded; nothing if it is that of the numbers in memory.
+    std::optional<NumberType> rounded_type() const {
+        return is_rounded(dtype_) ? std::optional(dtype_) : std::nullopt;
+    }
+    /// Rounds the numbers to the dtype.
+    void round() {
+        if (is_rounded(dtype_) && !is_dry_run())
+            std::visit([&](auto& x) { round_all(std::span(x.data(), x.size()), dtype_); }, x_);
     }
     std::size_t depth() const { return shape(0); }
     std::size_t rows() const { return shape(1); }
@@ -61,7 +72,7 @@ public:
     /// work(numbers), which gives an array of their type.
     template <class Work>
     States with(const Work& work) const {
-        return std::visit([&](const auto& x) { return States(work(x)); }, x_);
+        return std::visit([&](const auto& x) { return States(work(x), dtype_); }, x_);
     }
     /// A number as a double.
     double at(std::size_t i) const {
@@ -80,10 +91,12 @@ public:
 
 private:
     std::variant<Tensor3<float>, Tensor3<double>> x_;
+    NumberType dtype_ = NumberType::float32;
 };
 
 /// numbers_of(x, y)(work) calls work with pointers to the numbers, in the type of the first; null
-/// for empty states. In a dry run there are no numbers, and nothing is called.
+/// for empty states. The first's are then rounded to its dtype. In a dry run there are no numbers,
+/// and nothing is called.
 template <class First, class... Others>
 auto numbers_of(First& first, Others&... others) {
     return [&](const auto& work) {
@@ -91,6 +104,7 @@ auto numbers_of(First& first, Others&... others) {
         for_dtype(first.dtype(), [&]<class T>(T) {
             work(first.template data<T>(), others.template data<T>()...);
         });
+        if constexpr (!std::is_const_v<First>) first.round();
     };
 }
 

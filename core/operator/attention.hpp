@@ -22,9 +22,11 @@ struct Softmax {
 /// Along the last axis, with the row maximum subtracted, every operation rounded as in PyTorch; a
 /// sink is one more logit, without a weight. Only fully masked rows give zeros; scores that
 /// overflowed give NaN, as in PyTorch. The steps are passed to the recorder, if any.
+/// Each step is rounded to `type`, except in float64.
 template <class T>
 Softmax<T> softmax(const Tensor4<T>& scores, const Tensor4<T>& mask,
-                   const std::vector<double>& sink, Recorder* recorder = nullptr);
+                   const std::vector<double>& sink, NumberType type = NumberType::float32,
+                   Recorder* recorder = nullptr);
 
 /// What linear attention takes besides queries, keys and values; see core/linear/linear.hpp. A
 /// tensor without elements is absent.
@@ -41,6 +43,9 @@ struct Recurrence {
 /// score_steps.hpp.
 template <class T>
 struct AttentionCall : ScoreSettings {
+    NumberType type = NumberType::float32;          ///< of its arrays
+    NumberType softmax_type = NumberType::float32;  ///< of the steps in a softmax
+    NumberType sum_type = NumberType::float32;      ///< of sums of products, after each addition
     Tensor4<T> query;  ///< (batch, heads, q_len, d_k)
     Tensor4<T> key;    ///< (batch, kv_heads, kv_len, d_k); query head h uses h / (heads / kv_heads)
     Tensor4<T> value;  ///< (batch, kv_heads, kv_len, d_v)
@@ -76,7 +81,8 @@ ScoreRow score_row(const AttentionCall<T>& call, const ScoreSettings& asked,
             q,
             as_signed(q) + call.offset.of(b),
             &call.sizes,
-            call.first_key};
+            call.first_key,
+            call.type};
 }
 
 /// Numbers the keys of a call from `first_key` of a sequence of `kv_len` keys, of which it has

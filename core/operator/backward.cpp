@@ -18,7 +18,7 @@ public:
                         "exp_scores", "exp_sink", "softmax_denominator", "attention_weights"};
         for (const ScoreStep& step : score_steps())
             for (const ArrayId scores : step.emits) wanted.add(scores);
-        Recorder recorder(wanted, {});
+        Recorder recorder(wanted, {}, call.type);
         attend(call, recorder);
         arrays_ = recorder.take();
     }
@@ -41,7 +41,8 @@ private:
 /// keys; masked keys are skipped, so that what a masked row holds does not count.
 template <class T>
 Tensor4<T> sums_over_queries(const Tensor4<T>& weights, const Tensor4<T>& mask,
-                             const Tensor4<T>& rows, std::size_t key_heads) {
+                             const Tensor4<T>& rows, std::size_t key_heads,
+                             NumberType sum_type) {
     const std::size_t heads = weights.shape(1), queries = weights.shape(2), keys = weights.shape(3),
                       width = rows.shape(3), group = heads / key_heads;
     Tensor4<T> sums = Tensor4<T>::from_shape({weights.shape(0), key_heads, keys, width});
@@ -52,7 +53,9 @@ Tensor4<T> sums_over_queries(const Tensor4<T>& weights, const Tensor4<T>& mask,
         for (std::size_t k = 0; k < keys; ++k) {
             if (mask.data()[row * keys + k] == T{0}) continue;
             const T weight = weights.data()[row * keys + k];
-            for (std::size_t j = 0; j < width; ++j) to[k * width + j] += weight * from[j];
+            const std::span sum(to + k * width, width);
+            for (std::size_t j = 0; j < width; ++j) sum[j] += weight * from[j];
+            if (is_rounded(sum_type)) round_all(sum, sum_type);
         }
     });
     return sums;
@@ -116,9 +119,9 @@ AttentionGradients<T> attend_backward(const AttentionCall<T>& call, const Tensor
                       rows = weights.size() / std::max<std::size_t>(keys, 1);
     AttentionGradients<T> gradients;
     gradients.value = sums_over_queries(forward.take("attention_weights"), mask, grad_context,
-                                        call.value.shape(1));
+                                        call.value.shape(1), call.sum_type);
 
-    Tensor4<T> by_scores = matmul(grad_context, transposed(call.value));
+    Tensor4<T> by_scores = matmul(grad_context, transposed(call.value), call.sum_type);
     recorder.record("grad_attention_weights", by_scores);
     const Tensor4<T> dropout = forward.take("dropout_mask");
     for_each_index(by_scores.size(),
@@ -168,8 +171,8 @@ AttentionGradients<T> attend_backward(const AttentionCall<T>& call, const Tensor
                           by_scores);
     }
     recorder.record("grad_scores", by_scores);
-    gradients.query = multiply_values(by_scores, mask, call.key);
-    gradients.key = sums_over_queries(by_scores, mask, call.query, call.key.shape(1));
+    gradients.query = multiply_values(by_scores, mask, call.key, call.sum_type);
+    gradients.key = sums_over_queries(by_scores, mask, call.query, call.key.shape(1), call.sum_type);
     return gradients;
 }
 

@@ -6,6 +6,7 @@
 #include <optional>
 #include <utility>
 
+#include "core/base/number_type.hpp"
 #include "core/base/positions.hpp"
 #include "core/base/tensor.hpp"
 #include "core/expression/expression.hpp"
@@ -121,9 +122,9 @@ public:
     /// The same with keys numbered from `first_key`: key 0 is then this one.
     Broadcast from_key(std::size_t first_key) const;
 
-    template <class T>
-    void round_to() {
-        for (double& value : values_) value = static_cast<double>(static_cast<T>(value));
+    void round_to(NumberType type) {
+        const auto round = row_of(arithmetic_of(type)).round;
+        for (double& value : values_) value = rounded(round(value), type);
     }
 
 private:

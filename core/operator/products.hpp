@@ -7,13 +7,13 @@ namespace attn {
 
 /// (batch, heads, m, k) times (batch, kv_heads, k, n): a group of heads shares each matrix of b.
 template <class T>
-Tensor4<T> matmul(const Tensor4<T>& a, const Tensor4<T>& b) {
+Tensor4<T> matmul(const Tensor4<T>& a, const Tensor4<T>& b, NumberType sum_type) {
     const std::size_t m = a.shape(2), k = a.shape(3), n = b.shape(3);
     const std::size_t group = a.shape(1) / b.shape(1);
     Tensor4<T> product = Tensor4<T>::from_shape({a.shape(0), a.shape(1), m, n});
     for_each_index(a.shape(0) * a.shape(1) * m, [&](std::size_t row) {
         multiply_row(a.data() + row * k, k, b.data() + row / m / group * k * n, n,
-                     product.data() + row * n);
+                     product.data() + row * n, sum_type);
     });
     return product;
 }
@@ -37,7 +37,7 @@ Tensor4<T> transposed(const Tensor4<T>& x) {
 /// values. Masked keys are skipped: their weight is 0, but 0 times NaN would be NaN.
 template <class T>
 Tensor4<T> multiply_values(const Tensor4<T>& weights, const Tensor4<T>& mask,
-                           const Tensor4<T>& values) {
+                           const Tensor4<T>& values, NumberType sum_type) {
     const std::size_t rows = weights.shape(2), keys = weights.shape(3), d_v = values.shape(3);
     const std::size_t group = weights.shape(1) / values.shape(1);
     Tensor4<T> context = Tensor4<T>::from_shape({weights.shape(0), weights.shape(1), rows, d_v});
@@ -47,8 +47,9 @@ Tensor4<T> multiply_values(const Tensor4<T>& weights, const Tensor4<T>& mask,
             if (mask.data()[row * keys + k] == T{0}) continue;
             const T weight = weights.data()[row * keys + k];
             const T* value = values.data() + (row / rows / group * keys + k) * d_v;
-            for (std::size_t j = 0; j < d_v; ++j)
-                context.data()[row * d_v + j] += weight * value[j];
+            const std::span sums(context.data() + row * d_v, d_v);
+            for (std::size_t j = 0; j < d_v; ++j) sums[j] += weight * value[j];
+            if (is_rounded(sum_type)) round_all(sums, sum_type);
         }
     });
     return context;

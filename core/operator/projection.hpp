@@ -3,6 +3,7 @@
 
 #include <cstddef>
 
+#include "core/base/number_type.hpp"
 #include "core/base/tensor.hpp"
 
 namespace attn {
@@ -35,8 +36,9 @@ struct ProjectionTo {
 };
 
 /// x W^T + b for every group, concatenated: (batch, rows, d_in) to (batch, rows, groups * d_out).
-/// Arithmetic as in torch_math.hpp, the bias added last.
+/// Arithmetic as in torch_math.hpp, the bias added last, each sum rounded to `sum_type`.
 template <class T>
-Tensor3<T> project(const Tensor3<T>& x, const Projection<T>& projection);
+Tensor3<T> project(const Tensor3<T>& x, const Projection<T>& projection,
+                   NumberType sum_type = NumberType::float32);
 
 }  // namespace attn

@@ -30,6 +30,12 @@ std::vector<std::size_t> Recorder::shape_shown(ArrayId array,
     return sizes;
 }
 
+void Recorder::note_overflow(ArrayId array, std::size_t element,
+                             std::span<const std::size_t> shape) {
+    if (std::ranges::find(overflows_, array, &Overflow::array) != overflows_.end()) return;
+    overflows_.push_back({array, index_of(element, {shape.begin(), shape.end()})});
+}
+
 template <class T>
 T* Recorder::allocate(ArrayId array, std::span<const std::size_t> shape) {
     if (!records(array)) return nullptr;
@@ -97,6 +103,14 @@ void Recorder::keep_stream(ArrayId array, RowStream<T> stream) {
 template void Recorder::keep_stream(ArrayId, RowStream<float>);
 template void Recorder::keep_stream(ArrayId, RowStream<double>);
 
+/// Rounds what kernels and statistics wrote, and what is a mean.
+void Recorder::keep_type(ArrayId id, NamedArray& array) {
+    auto* const numbers = std::get_if<Array<float>>(&array.values);
+    if (!is_rounded(type_) || is_inside_softmax(id) || numbers == nullptr) return;
+    finish(id, *numbers);
+    array.type = type_;
+}
+
 std::vector<NamedArray> Recorder::take() {
     std::vector<NamedArray> arrays;
     arrays.reserve(recorded_.size());
@@ -108,6 +122,7 @@ std::vector<NamedArray> Recorder::take() {
                 std::visit([&](const auto& values) -> AnyArray { return permuted(values, order); },
                            array.values);
         }
+        keep_type(ArrayId(index), array);
         arrays.push_back(std::move(array));
     }
     recorded_.clear();

@@ -2,15 +2,28 @@
 #pragma once
 
 #include <map>
+#include <type_traits>
+#include <utility>
 
 #include "core/base/named_array.hpp"
 #include "core/operator/shown_axes.hpp"
 
 namespace attn {
 
+/// An element that its array's type cannot hold.
+struct Overflow {
+    ArrayId array;
+    std::vector<std::size_t> index;  ///< of all axes, in the rank of the computation
+};
+
+template <class Values>
+concept Writable = !std::is_const_v<std::remove_reference_t<Values>>;
+
 class Recorder {
 public:
-    Recorder(const ArraySet& wanted, const ShownAxes& shown) : wanted_(wanted), shown_(shown) {}
+    Recorder(const ArraySet& wanted, const ShownAxes& shown, NumberType type = NumberType::float32)
+        : wanted_(wanted), shown_(shown), type_(type) {}
+
 
     bool records(ArrayId array) const { return wanted_.has(array); }
     /// Whether it is recorded as its mean over the heads.
@@ -23,18 +36,29 @@ public:
         return shown_.chosen(array);
     }
 
-    /// Records the chosen heads of (batch, heads, rows, columns), without the axes that the array
-    /// does not show.
-    template <class T>
-    void record(ArrayId array, const Tensor4<T>& values);
+    /// Rounds the array to its type, requested or not, so that the steps after it use what is
+    /// recorded: the chosen heads of (batch, heads, rows, columns), without the axes that the array
+    /// does not show; of an array without heads (batch, rows, columns).
+    template <Writable Values>
+    void record(ArrayId array, Values&& values) {
+        if (!is_inside_softmax(array)) finish(array, values);
+        record(array, std::as_const(values));
+    }
 
-    /// The same for values of the chosen heads alone.
+    /// Rounds the array to its type.
+    template <class Values>
+    void finish(ArrayId array, Values& values) {
+        if (is_dry_run()) return;
+        const std::size_t first = round_all(std::span(values.data(), values.size()), type_);
+        if (first != values.size()) note_overflow(array, first, values.shape());
+    }
+
+    /// The first infinity of each array that was made by rounding a finite number to the type.
+    const std::vector<Overflow>& overflows() const { return overflows_; }
+
+    /// Records values of the chosen heads alone, as they are.
     template <class T>
     void record_chosen(ArrayId array, const Tensor4<T>& values);
-
-    /// The same for (batch, rows, columns), if the array has no heads.
-    template <class T>
-    void record(ArrayId array, const Tensor3<T>& values);
 
     /// A buffer for the argument of `record_chosen`, to be filled by the caller; null if it is not
     /// requested.
@@ -55,10 +79,27 @@ public:
     std::vector<NamedArray> take();
 
 private:
+    /// A softmax is one step: its exponentials and their sum are those of the arithmetic.
+    static bool is_inside_softmax(ArrayId array) {
+        return ArraySet{"exp_scores", "exp_sink", "softmax_denominator"}.has(array);
+    }
+
+    // Of a constant array, later steps would use numbers that are not rounded.
+    template <class T>
+    void record(ArrayId array, const Tensor4<T>& values);
+    template <class T>
+    void record(ArrayId array, const Tensor3<T>& values);
+
+    void keep_type(ArrayId id, NamedArray& array);
+
+    void note_overflow(ArrayId array, std::size_t element, std::span<const std::size_t> shape);
+
     std::vector<std::size_t> shape_shown(ArrayId array, std::span<const std::size_t> shape) const;
 
     ArraySet wanted_;
     ShownAxes shown_;
+    NumberType type_;
+    std::vector<Overflow> overflows_;
     std::multimap<std::size_t, NamedArray> recorded_;  ///< by index; elements never move
 };
 

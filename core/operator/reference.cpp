@@ -161,7 +161,7 @@ void keep_rules(const AttentionCall<T>& call, const Tensor4<T>& scores, Recorder
 template <class T>
 Tensor4<T> renormalize(const Tensor4<T>& masked_weights, const Tensor4<T>& direct,
                        Recorder& recorder) {
-    const Tensor4<T> total = row_sums(masked_weights);
+    Tensor4<T> total = row_sums(masked_weights);
     recorder.record("masked_total", total);
     const auto usable = in_xt(total) >= std::numeric_limits<T>::min();
     return evaluated(xt::where(usable, in_xt(masked_weights) / in_xt(total), in_xt(direct)));
@@ -218,21 +218,26 @@ Tensor4<T> attend_from_scores(const AttentionCall<T>& call, Tensor4<T> scores, R
     if (call.mask_method == MaskMethod::neg_inf) {
         Tensor4<T> biased = where_allowed(std::move(modified), masked);
         recorder.record("biased_scores", biased);
-        auto [softmaxed, logsumexp] = softmax(biased, mask, call.sink, &recorder);
+        auto [softmaxed, logsumexp] =
+            softmax(biased, mask, call.sink, call.softmax_type, &recorder);
         recorder.record("logsumexp", logsumexp);
         if (wide_logsumexp != nullptr) widen_logsumexp(biased, logsumexp, wide_logsumexp);
         weights = std::move(softmaxed);
+        recorder.finish("softmax_weights", weights);
         record_statistics(call, biased, mask, weights, recorder);
     } else {
         recorder.record("biased_scores", modified);
         const Tensor4<T> seen = evaluated(xt::cast<T>(xt::not_equal(in_xt(modified), masked)));
-        auto [softmaxed, logsumexp] = softmax(modified, seen, call.sink, &recorder);
+        auto [softmaxed, logsumexp] =
+            softmax(modified, seen, call.sink, call.softmax_type, &recorder);
         recorder.record("unmasked_weights", softmaxed);
         recorder.record("logsumexp", logsumexp);
         Tensor4<T> masked_weights = where_allowed(std::move(softmaxed), T{0});
         recorder.record("masked_weights", masked_weights);
         const Tensor4<T> allowed = where_allowed(modified, masked);
-        weights = renormalize(masked_weights, softmax(allowed, mask, {}).weights, recorder);
+        weights = renormalize(
+            masked_weights, softmax(allowed, mask, {}, call.softmax_type).weights, recorder);
+        recorder.finish("softmax_weights", weights);
         record_statistics(call, allowed, mask, weights, recorder);
     }
     recorder.record("softmax_weights", weights);
@@ -245,15 +250,15 @@ Tensor4<T> attend_from_scores(const AttentionCall<T>& call, Tensor4<T> scores, R
     }
     recorder.record("attention_weights", weights);
 
-    Tensor4<T> context = multiply_values(weights, mask, call.value);
+    Tensor4<T> context = multiply_values(weights, mask, call.value, call.sum_type);
     recorder.record("head_outputs", context);
     return context;
 }
 
 template <class T>
 Tensor4<T> attend(const AttentionCall<T>& call, Recorder& recorder, double* wide_logsumexp) {
-    return attend_from_scores(call, matmul(call.query, transposed(call.key)), recorder,
-                              wide_logsumexp);
+    return attend_from_scores(call, matmul(call.query, transposed(call.key), call.sum_type),
+                              recorder, wide_logsumexp);
 }
 
 template Tensor4<float> attend(const AttentionCall<float>&, Recorder&, double*);

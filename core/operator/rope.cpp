@@ -174,7 +174,7 @@ std::string RopeSettings::problem() const {
 
 template <class T>
 void rotate(Tensor4<T>& x, Rope layout, const RopeAngles& angles, const TokenPositions& positions,
-            std::size_t first) {
+            std::size_t first, NumberType type) {
     const std::size_t pairs = angles.frequencies.size(), rows = x.shape(2), width = x.shape(3);
     std::vector<double> cosine(pairs), sine(pairs), at(positions.axes()), before;
     for (std::size_t row = 0; row < rows; ++row)
@@ -191,11 +191,13 @@ void rotate(Tensor4<T>& x, Rope layout, const RopeAngles& angles, const TokenPos
             }
             for (std::size_t h = 0; h < x.shape(1); ++h)
                 rotate_row<T>(x.data() + ((b * x.shape(1) + h) * rows + row) * width, layout,
-                              cosine, sine);
+                              cosine, sine, type);
         }
 }
 
-template void rotate(Tensor4<float>&, Rope, const RopeAngles&, const TokenPositions&, std::size_t);
-template void rotate(Tensor4<double>&, Rope, const RopeAngles&, const TokenPositions&, std::size_t);
+template void rotate(Tensor4<float>&, Rope, const RopeAngles&, const TokenPositions&, std::size_t,
+                     NumberType);
+template void rotate(Tensor4<double>&, Rope, const RopeAngles&, const TokenPositions&, std::size_t,
+                     NumberType);
 
 }  // namespace attn

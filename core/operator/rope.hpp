@@ -7,6 +7,7 @@
 #include <span>
 #include <string>
 
+#include "core/base/number_type.hpp"
 #include "core/base/tensor.hpp"
 #include "core/operator/choices.hpp"
 
@@ -79,16 +80,20 @@ struct RopeSettings {
 };
 
 /// Rotates each of n pairs of a row by an angle: pairs are (i, i + n) for `half` and (2i, 2i + 1)
-/// for `interleaved`. Each result is rounded to T once.
+/// for `interleaved`. Each result is rounded to T once; in a type that is rounded to, cosine, sine
+/// and both products are too, as in transformers.
 template <class T>
-void rotate_row(T* row, Rope layout, std::span<const double> cosine, std::span<const double> sine) {
+void rotate_row(T* row, Rope layout, std::span<const double> cosine, std::span<const double> sine,
+                NumberType type = NumberType::float32) {
     const bool is_half = layout == Rope::half;
+    const auto in_type = [&](double x) { return is_rounded(type) ? rounded(x, type) : x; };
     for (std::size_t i = 0; i < cosine.size(); ++i) {
         T& first = row[is_half ? i : 2 * i];
         T& second = row[is_half ? i + cosine.size() : 2 * i + 1];
         const auto a = static_cast<double>(first), b = static_cast<double>(second);
-        first = static_cast<T>(cosine[i] * a - sine[i] * b);
-        second = static_cast<T>(sine[i] * a + cosine[i] * b);
+        const double c = in_type(cosine[i]), s = in_type(sine[i]);
+        first = static_cast<T>(in_type(in_type(c * a) - in_type(s * b)));
+        second = static_cast<T>(in_type(in_type(s * a) + in_type(c * b)));
     }
 }
 
@@ -113,6 +118,6 @@ struct TokenPositions {
 /// RotaryEmbedding.
 template <class T>
 void rotate(Tensor4<T>& x, Rope layout, const RopeAngles& angles, const TokenPositions& positions,
-            std::size_t first);
+            std::size_t first, NumberType type = NumberType::float32);
 
 }  // namespace attn

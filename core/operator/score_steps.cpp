@@ -35,7 +35,8 @@ void apply_softcap(std::span<T> scores, const ScoreRow& row, std::size_t) {
     if (cap == T{0}) return;
     // The tanh of a float32 is computed in float64, whose last bit differs between C libraries.
     for (T& score : scores)
-        score = cap * static_cast<T>(std::tanh(static_cast<double>(score / cap)));
+        score = cap * row.round(static_cast<T>(
+                          std::tanh(static_cast<double>(row.round(score / cap)))));
 }
 
 template <class T>
@@ -64,7 +65,8 @@ void apply_alibi(std::span<T> scores, const ScoreRow& row, std::size_t) {
     const bool is_signed = row.asked.alibi_distance == AlibiDistance::from_query;
     for (std::size_t key = 0; key < scores.size(); ++key) {
         const std::int64_t distance = as_signed(key) - row.position;
-        scores[key] += slope * static_cast<T>(is_signed ? distance : -std::abs(distance));
+        scores[key] +=
+            row.round(slope * static_cast<T>(is_signed ? distance : -std::abs(distance)));
     }
 }
 

@@ -2,7 +2,7 @@
 // applied.
 #pragma once
 
-#include "core/base/names.hpp"
+#include "core/base/number_type.hpp"
 #include "core/base/step_kind.hpp"
 #include "core/expression/rows.hpp"
 #include "core/operator/arrays.hpp"
@@ -65,6 +65,12 @@ struct ScoreRow {
     std::int64_t position;
     const ExpressionSizes* sizes;  ///< of formulas
     std::size_t first_key;         ///< the number of key 0 in formulas
+    NumberType type = NumberType::float32;  ///< that tensor programs round each operation to
+
+    template <class T>
+    T round(T x) const {
+        return is_rounded(type) ? rounded(x, type) : x;
+    }
 };
 
 /// Changes the scores of a row against all keys, each operation rounded to T as in tensor programs.

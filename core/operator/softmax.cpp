@@ -5,7 +5,7 @@
 namespace attn {
 template <class T>
 Softmax<T> softmax(const Tensor4<T>& scores, const Tensor4<T>& mask,
-                   const std::vector<double>& sink, Recorder* recorder) {
+                   const std::vector<double>& sink, NumberType type, Recorder* recorder) {
     const std::size_t heads = scores.shape(1), rows = scores.shape(2), keys = scores.shape(3);
     Tensor4<T> weights = Tensor4<T>::from_shape(scores.shape());
     Tensor4<T> logsumexp = Tensor4<T>::from_shape({scores.shape(0), heads, rows, 1});
@@ -37,13 +37,21 @@ Softmax<T> softmax(const Tensor4<T>& scores, const Tensor4<T>& mask,
         }
         T shift = *std::max_element(score, score + keys);
         if (has_sink) shift = std::max(shift, sink_logit);
-        exponentials(score, keys, shift, weight);
+        const auto in_type = [&](T x) { return is_rounded(type) ? rounded(x, type) : x; };
+        if (is_rounded(type)) {
+            for (std::size_t k = 0; k < keys; ++k)
+                weight[k] = in_type(torch_exp(in_type(score[k] - shift)));
+        } else {
+            exponentials(score, keys, shift, weight);
+        }
         T total = softmax_sum(weight, keys);
-        const T exp_sink = has_sink ? torch_exp(sink_logit - shift) : T{0};
+        const T exp_sink = has_sink ? in_type(torch_exp(in_type(sink_logit - shift))) : T{0};
         if (has_sink) total += exp_sink;
+        total = in_type(total);
         note(row, shift, exp_sink, total);
         const T reciprocal = T{1} / total;
-        for (std::size_t k = 0; k < keys; ++k) weight[k] *= reciprocal;
+        for (std::size_t k = 0; k < keys; ++k)
+            weight[k] = is_rounded(type) ? in_type(weight[k] / total) : weight[k] * reciprocal;
         logsumexp.data()[row] = shift + std::log(total);
     });
     if (notes) {
@@ -56,8 +64,8 @@ Softmax<T> softmax(const Tensor4<T>& scores, const Tensor4<T>& mask,
 }
 
 template Softmax<float> softmax(const Tensor4<float>&, const Tensor4<float>&,
-                                const std::vector<double>&, Recorder*);
+                                const std::vector<double>&, NumberType, Recorder*);
 template Softmax<double> softmax(const Tensor4<double>&, const Tensor4<double>&,
-                                 const std::vector<double>&, Recorder*);
+                                 const std::vector<double>&, NumberType, Recorder*);
 
 }  // namespace attn

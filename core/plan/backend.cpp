@@ -115,8 +115,16 @@ std::string lacks_of_kernels(const Plan& plan) {
                                 " numbers, names and operations (", formula.nodes.size(), ")")
                        : concat("takes a ", key, " whose integers may exceed its exact range");
     std::string lacks;
+    if (const Settings& s = plan.config; is_rounded(s.dtype)) {
+        if (is_rounded(s.sum_type())) return "has accumulate " + std::string(row_of(s.dtype).name);
+        if (is_rounded(s.softmax_type()))
+            return "has softmax_dtype " + std::string(row_of(s.dtype).name);
+    }
     plan.emit.for_each([&](ArrayId array) {
-        const bool is_beyond = array.row().from == From::reference;
+        // Kernels add up values by weights that are not rounded.
+        const bool is_step = is_rounded(plan.config.dtype) && !plan.config.rule &&
+                             array.row().counts_queries_and_keys();
+        const bool is_beyond = array.row().from == From::reference || is_step;
         if (is_beyond && lacks.empty()) lacks = "writes " + std::string(array.row().name);
     });
     return lacks;
@@ -170,11 +178,12 @@ void attend_part(const Backend& backend, const AttentionCall<T>& call, const Hea
 }
 
 template <class T>
-void project(const Backend& backend, const Tensor3<T>& x,
-             std::span<const ProjectionTo<T>> projections, ThreadPool& pool) {
-    if (backend.is_fused()) return project_fused(*backend.kernel, x, projections, pool);
+void project(const Plan& plan, const Tensor3<T>& x, std::span<const ProjectionTo<T>> projections,
+             ThreadPool& pool) {
+    if (plan.backend->is_fused())
+        return project_fused(*plan.backend->kernel, x, projections, pool);
     for (const ProjectionTo<T>& to : projections) {
-        const Tensor3<T> result = project(x, to.projection);
+        const Tensor3<T> result = project(x, to.projection, plan.config.sum_type());
         const std::size_t width = result.shape(2) / to.heads;
         const T* from = result.data();
         for_each_index(result.shape(0) * result.shape(1), [&](std::size_t row) {
@@ -232,7 +241,7 @@ const Backend& choose_backend(std::string_view name, const Plan& plan) {
 
 bool streams_weights(const Plan& plan) {
     constexpr double large = 0x1p26;
-    const auto element = static_cast<double>(row_of(plan.config.dtype).size);
+    const auto element = static_cast<double>(row_of(arithmetic_of(plan.config.dtype)).size);
     const bool writes_mean = plan.shown.average_heads && plan.emit.has("attention_weights");
     // Dropout head by head draws several batch entries in a different order than they are written.
     const bool is_drawn_apart = plan.independent_heads() && plan.batch > 1;
@@ -249,9 +258,9 @@ template void attend_part(const Backend&, const AttentionCall<float>&, const Hea
                           double*, ThreadPool&);
 template void attend_part(const Backend&, const AttentionCall<double>&, const HeadRows<double>&,
                           double*, ThreadPool&);
-template void project(const Backend&, const Tensor3<float>&, std::span<const ProjectionTo<float>>,
+template void project(const Plan&, const Tensor3<float>&, std::span<const ProjectionTo<float>>,
                       ThreadPool&);
-template void project(const Backend&, const Tensor3<double>&, std::span<const ProjectionTo<double>>,
+template void project(const Plan&, const Tensor3<double>&, std::span<const ProjectionTo<double>>,
                       ThreadPool&);
 
 }  // namespace attn

@@ -41,8 +41,8 @@ void attend_part(const Backend& backend, const AttentionCall<T>& call, const Hea
 
 /// x W^T + b for each projection, x being (batch, rows, d_in).
 template <class T>
-void project(const Backend& backend, const Tensor3<T>& x,
-             std::span<const ProjectionTo<T>> projections, ThreadPool& pool);
+void project(const Plan& plan, const Tensor3<T>& x, std::span<const ProjectionTo<T>> projections,
+             ThreadPool& pool);
 
 /// Multiplications and additions of all heads without projections, which are two operations each.
 double multiply_adds(const Plan& plan);

@@ -113,6 +113,11 @@ struct LinearSettings {
 struct Settings : ScoreSettings, MaskSettings, LinearSettings {
     Mode mode = Mode::self;
     NumberType dtype = NumberType::float32;
+    /// Of a dtype that is rounded to: what the steps of a softmax and sums of products after each
+    /// addition are rounded to; float32 or the dtype.
+    std::optional<NumberType> softmax_dtype, accumulate;
+    NumberType softmax_type() const { return softmax_dtype.value_or(NumberType::float32); }
+    NumberType sum_type() const { return accumulate.value_or(NumberType::float32); }
 
     std::optional<QkvFormat> qkv_format;
     std::optional<bool> batch_first;  ///< else tokens come before batch entries

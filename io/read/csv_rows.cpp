@@ -87,9 +87,9 @@ private:
 
     const char* read_number(const char* at, double& value) const {
         if (end_ - at >= decimal_reach && !rules_.rounding_errors) {
-            // Its numbers are below 1e38 and satisfy every rule.
+            // Its numbers are below 1e38 and satisfy every rule, but for the range of float16.
             const char* const after = read_decimal(at, value);
-            if (after != nullptr) return after;
+            if (after != nullptr && rules_.fits(value)) return after;
         }
         return read_rare_number(at, value);
     }

@@ -126,11 +126,12 @@ private:
     /// The end of the element, null if none is expected here.
     const char* read_element(const char* at, double& value, std::size_t& booleans) const {
         if (rules_.rounding_errors) return read_rare_element(at, value, booleans);
-        // Numbers read here are below 1e38 and satisfy every rule.
+        // Numbers read here are below 1e38 and satisfy every rule, but for the range of float16.
         const char* const after = readable_end_ - at >= decimal_reach
                                       ? read_decimal(at, value)
                                       : read_last_decimal(at, value);
-        return after != nullptr ? after : read_rare_element(at, value, booleans);
+        return after != nullptr && rules_.fits(value) ? after
+                                                      : read_rare_element(at, value, booleans);
     }
 
     /// From a copy, since memory after the text may not be readable.

@@ -133,7 +133,7 @@ std::string complaint(double value, std::string_view text, const ArrayRules& rul
 }
 
 double rounded_once(double value, std::string_view text, NumberType dtype) {
-    if (dtype != NumberType::float32 || !std::isfinite(value)) return value;
+    if (arithmetic_of(dtype) != NumberType::float32 || !std::isfinite(value)) return value;
     if (text.starts_with('+')) text.remove_prefix(1);
     const std::optional<float> nearest = nearest_number<float>(text);
     const bool differs = nearest && *nearest != static_cast<float>(value);

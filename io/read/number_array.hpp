@@ -30,6 +30,11 @@ struct ArrayRules {
     bool rounding_errors = false;  ///< read the float64 rounding errors of integers instead
     double memory_before = 0;      ///< bytes already read for the same question
 
+    /// Whether the dtype has a number below 1e38.
+    bool fits(double number) const {
+        return dtype != NumberType::float16 || !overflows(number, dtype);
+    }
+
     /// Every number, in an array of at most this rank.
     static constexpr ArrayRules anything(std::size_t highest_rank) {
         return {NumberType::float64, true, true, true, 0, highest_rank};

@@ -57,13 +57,17 @@ class NumberCheck {
 public:
     NumberCheck(const StoredArray& array, const ArrayRules& rules)
         : array_(array), rules_(rules),
-          narrows_(rules.dtype == NumberType::float32 && array.type == NumberType::float64),
+          narrows_(array.type && is_float(*array.type) &&
+                   row_of(*array.type).largest > row_of(rules.dtype).largest),
           takes_all_(holds_whole_numbers(array) || (rules.nonfinite && !narrows_)) {}
 
     /// Elements from `first` on.
     template <class T>
     void look(std::size_t first, std::span<const T> piece) {
-        if (takes_all_ || (narrows_ ? all_finite<float>(piece) : all_finite<T>(piece))) return;
+        const bool may_be_beyond = narrows_ && is_rounded(rules_.dtype);
+        if (takes_all_ ||
+            (!may_be_beyond && (narrows_ ? all_finite<float>(piece) : all_finite<T>(piece))))
+            return;
         for (std::size_t i = 0; i < piece.size(); ++i) {
             if (is_taken(piece[i])) continue;
             const Fault fault{first + i, static_cast<double>(piece[i])};
@@ -105,7 +109,7 @@ private:
 
     template <class T>
     bool is_taken(T number) const {
-        return std::isfinite(number) ? !narrows_ || std::isfinite(static_cast<float>(number))
+        return std::isfinite(number) ? !narrows_ || !overflows(double{number}, rules_.dtype)
                                      : rules_.nonfinite;
     }
 

@@ -51,9 +51,18 @@ std::optional<std::vector<std::string>> labels_in(const InputFile& file, const c
     return labels;
 }
 
+/// A type that is rounded to may be that of --store: the config has the one of the computation.
 std::optional<NumberType> computed_type_of(const StoredArray& array) {
-    return array.type && (row_of(*array.type).uses & use::computes) != 0 ? array.type
-                                                                         : std::nullopt;
+    if (!array.type || is_rounded(*array.type)) return std::nullopt;
+    return (row_of(*array.type).uses & use::computes) != 0 ? array.type : std::nullopt;
+}
+
+/// The type that the decimals of a text read back in, if they are not those of float32 or float64.
+std::optional<NumberType> rounded_type_of(std::string_view array, std::optional<NumberType> dtype) {
+    constexpr std::array<std::string_view, 5> integers{"token_ids", "argmax_key", "top_keys",
+                                                       "mask", "generated"};
+    const bool is_real = std::ranges::find(integers, array) == integers.end();
+    return dtype && is_rounded(*dtype) && is_real ? dtype : std::nullopt;
 }
 
 /// The type that holds the elements of a floating-point array.
@@ -228,9 +237,12 @@ void ResultView::find_arrays() {
         }
         return add_array(std::move(view));
     }
-    if (head_.has_config())
-        dtype_ =
-            member(*head_.config, "dtype") == "float64" ? NumberType::float64 : NumberType::float32;
+    if (head_.has_config()) {
+        dtype_ = NumberType::float32;
+        const json name = member(*head_.config, "dtype");
+        for (const auto& [type, its_name] : dtype_names)
+            if (name == its_name) dtype_ = type;
+    }
     if (stored != nullptr) {
         for (const StoredArray& array : stored->arrays) {
             const std::optional<NumberType> own = computed_type_of(array);
@@ -254,9 +266,17 @@ void ResultView::find_arrays() {
                        dtype_,
                        {nullptr, &document, std::move(entry.value)},
                        LayerArray{member.key, entry.layer},
-                       entry.is_absent});
+                       entry.is_absent,
+                       {},
+                       rounded_type_of(member.key, dtype_)});
         if (is_array && entries.empty())
-            add_array({member.key, dtype_, {nullptr, &document, member}});
+            add_array({member.key,
+                       dtype_,
+                       {nullptr, &document, member},
+                       {},
+                       false,
+                       {},
+                       rounded_type_of(member.key, dtype_)});
         else if (find_array(member.key) && head_.has_layout())
             throw Error(ErrorKind::input, file_.location, member.key,
                         " is not an array; expected the array of a result");
@@ -328,6 +348,8 @@ ViewedNumbers ResultView::read(const ArrayView& array, ThreadPool& workers, cons
     ArrayRules rules = ArrayRules::anything(highest_rank);
     NumberArray numbers = read_by(array, rules, workers, style, labels);
     ViewedNumbers viewed{std::move(numbers.values), numbers.integers || numbers.boolean};
+    if (is_text() && array.type)
+        round_all(std::span(viewed.values.data(), viewed.values.size()), *array.type);
     // Text in a result has the dtype of its config.
     const bool may_be_integers = viewed.integers || (is_text() && !head_.has_config());
     // Integers that float64 may not hold exactly are read a second time, for their rounding errors.

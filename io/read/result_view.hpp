@@ -114,7 +114,9 @@ struct ArrayView {
     std::optional<LayerArray> of_layer = {};
     bool is_absent = false;                            ///< null: the layer has no such array
     std::shared_ptr<const Array<double>> values = {};  ///< of a member of the head
-    std::optional<NumberType> type = {};  ///< of floating-point elements in a binary file
+    /// Of floating-point elements in a binary file; of text the type that its decimals read back in,
+    /// if that is neither float32 nor float64.
+    std::optional<NumberType> type = {};
     /// Of an array whose file says that its numbers were rounded by --store.
     std::optional<StoredType> words = {};
     std::optional<std::uint64_t> address = {};  ///< of its first word, in $readmemh's files

@@ -25,7 +25,7 @@ struct Decimal {
     int exponent;
 };
 
-constexpr int min_power = -31, max_power = 45;
+constexpr int min_power = -37, max_power = 45;
 
 /// The first 64 bits of powers of ten, rounded up.
 constexpr auto powers = [] {
@@ -44,10 +44,29 @@ std::uint32_t round_to_odd(std::uint64_t power, std::uint32_t factor) {
     return high | (rest > 1 ? 1 : 0);
 }
 
-Decimal shortest(std::uint32_t fraction, int biased_exponent) {
-    const std::uint32_t c = biased_exponent == 0 ? fraction : fraction | std::uint32_t{1} << 23;
-    const int q = (biased_exponent == 0 ? 1 : biased_exponent) - 150;  // the number is c * 2^q
-    const bool uneven = fraction == 0 && biased_exponent > 1;  // the lower neighbour is nearer
+/// The number c * 2^q, not zero; uneven: its lower neighbour is nearer.
+struct Binary {
+    std::uint32_t c;
+    int q;
+    bool uneven;
+};
+
+Binary binary_of(std::uint32_t fraction, int biased_exponent) {
+    return {biased_exponent == 0 ? fraction : fraction | std::uint32_t{1} << 23,
+            (biased_exponent == 0 ? 1 : biased_exponent) - 150,
+            fraction == 0 && biased_exponent > 1};
+}
+
+/// Of a number of a type with a unit c that has fewer bits.
+Binary binary_of(float value, const NumberTypeRow& type) {
+    const int least = std::ilogb(type.least), digits = -std::ilogb(type.unit);
+    const int q = std::max(std::ilogb(value) - digits + 1, least);
+    const auto c = static_cast<std::uint32_t>(std::ldexp(std::abs(value), -q));
+    return {c, q, c == std::uint32_t{1} << (digits - 1) && q > least};
+}
+
+Decimal shortest(const Binary& binary) {
+    const auto [c, q, uneven] = binary;
     const std::uint32_t outside = c & 1;  // midpoints round only to an even number
     // floor(log10(2^q)), or of 3/4 of it.
     const int k = (q * 1262611 - (uneven ? 524031 : 0)) >> 22;
@@ -97,16 +116,16 @@ void store(char* at, std::uint64_t first_lowest) {
 
 }  // namespace
 
-char* write_number(char* at, float value, std::optional<int> decimals) {
+char* write_number(char* at, float value, std::optional<int> decimals, NumberType type) {
     return decimals ? write(at, value, std::chars_format::fixed, *decimals)
-                    : write_shortest(at, value);
+                    : write_shortest(at, value, type);
 }
 
-char* write_number(char* at, double value, std::optional<int> decimals) {
+char* write_number(char* at, double value, std::optional<int> decimals, NumberType) {
     return decimals ? write(at, value, std::chars_format::fixed, *decimals) : write(at, value);
 }
 
-char* write_number(char* at, std::int64_t value, std::optional<int>) {
+char* write_number(char* at, std::int64_t value, std::optional<int>, NumberType) {
     return write(at, value);
 }
 
@@ -127,7 +146,7 @@ std::string general_text(double value, int digits) {
 // below the distance of neighbouring numbers, there is a multiple of 10^(k+1) or else of 10^k
 // between the midpoints to the neighbours, and three products of 96 bits determine both.
 
-char* write_shortest(char* at, float value) {
+char* write_shortest(char* at, float value, NumberType type) {
     const auto bits = std::bit_cast<std::uint32_t>(value);
     *at = '-';
     at += bits >> 31;
@@ -135,7 +154,10 @@ char* write_shortest(char* at, float value) {
         *at = '0';
         return at + 1;
     }
-    const Decimal decimal = shortest(bits & 0x7fffff, static_cast<int>(bits >> 23 & 0xff));
+    const Decimal decimal =
+        shortest(is_rounded(type)
+                     ? binary_of(value, row_of(type))
+                     : binary_of(bits & 0x7fffff, static_cast<int>(bits >> 23 & 0xff)));
     // As d.dddddddd * 10^exponent, zeros at the end included.
     const int count = count_digits(decimal.digits);
     const std::uint32_t nine = decimal.digits * small_powers[static_cast<std::size_t>(9 - count)];
@@ -161,9 +183,13 @@ char* write_shortest(char* at, float value) {
     }
     if (exponent >= 7 && exponent - length + 1 <= 5 - alone) {
         const float size = value < 0 ? -value : value;
+        std::uint64_t whole = static_cast<std::uint64_t>(size);
+        if (is_rounded(type))
+            whole = decimal.digits * std::uint64_t{small_powers[static_cast<std::size_t>(
+                                         std::max(decimal.exponent, 0))]};
         if (exponent >=
             length - 1)  // an integer of possibly more than 9 digits: exact, as in printf
-            return std::to_chars(at, at + max_float_length, static_cast<std::uint64_t>(size)).ptr;
+            return std::to_chars(at, at + max_float_length, whole).ptr;
         *at = first_text;  // exponent 7, one digit after the point
         store(at + 1, text);
         at[exponent + 2] = at[exponent + 1];

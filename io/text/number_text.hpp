@@ -11,6 +11,8 @@
 #include <string_view>
 #include <system_error>
 
+#include "core/base/number_type.hpp"
+
 namespace attn::io {
 
 constexpr bool is_digit(char c) {
@@ -38,11 +40,15 @@ inline constexpr std::size_t max_number_length = 512;
 
 /// Writes a finite number and returns its end; max_number_length bytes from `at` on may be
 /// overwritten. Without `decimals`: the shortest decimal that reads back as the same value of its
-/// own type (0.43 for the float32 nearest 0.43); with it: that many digits after the point,
+/// own type (0.43 for the float32 nearest 0.43), or of `type`, which has it; with it: that many
+/// digits after the point,
 /// correctly rounded from the exact value.
-char* write_number(char* at, float value, std::optional<int> decimals);
-char* write_number(char* at, double value, std::optional<int> decimals);
-char* write_number(char* at, std::int64_t value, std::optional<int> decimals);
+char* write_number(char* at, float value, std::optional<int> decimals,
+                   NumberType type = NumberType::float32);
+char* write_number(char* at, double value, std::optional<int> decimals,
+                   NumberType type = NumberType::float64);
+char* write_number(char* at, std::int64_t value, std::optional<int> decimals,
+                   NumberType type = NumberType::int64);
 
 /// The same as a string.
 template <class T>
@@ -76,6 +82,7 @@ inline constexpr std::size_t max_float_length = 24;
 /// Writes the characters that std::to_chars(float) gives, and returns their end: of the decimals
 /// that read back as `value` one with the fewest digits, the nearest among these; as 0.43
 /// or 4.3e-05, whichever is shorter. `value` is finite; 24 bytes from `at` on are overwritten.
-char* write_shortest(char* at, float value);
+/// For a number of bfloat16 or float16 the decimals are those that read back in that `type`.
+char* write_shortest(char* at, float value, NumberType type = NumberType::float32);
 
 }  // namespace attn::io

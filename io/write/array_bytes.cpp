@@ -24,6 +24,7 @@ namespace {
 
 NumberType type_of(const NamedArray& array, const std::optional<StoredArrays>& stored) {
     if (stored && is_real(array)) return stored->type.element();
+    if (array.type) return *array.type;
     if (array.stream)
         return std::visit([]<class T>(const RowStream<T>&) { return dtype_of<T>; }, *array.stream);
     return std::visit([]<class T>(const Array<T>&) { return dtype_of<T>; }, array.values);
@@ -47,6 +48,10 @@ void write_in_background(const RowStream<T>& stream, FunctionRef<void(std::strin
     }
 }
 
+StoredType word_type(const NamedArray& array, const std::optional<StoredArrays>& stored) {
+    return stored && is_real(array) ? stored->type : StoredType{.kind = type_of(array, {})};
+}
+
 /// Words, a part at a time: the low bytes of each.
 template <class T>
 void write_stored(const Array<T>& values, const StoredType& type,
@@ -62,10 +67,6 @@ void write_stored(const Array<T>& values, const StoredType& type,
         }
         take({bytes.data(), count * size});
     }
-}
-
-StoredType word_type(const NamedArray& array, const std::optional<StoredArrays>& stored) {
-    return stored && is_real(array) ? stored->type : StoredType{.kind = type_of(array, {})};
 }
 
 template <class T>
@@ -95,9 +96,10 @@ ArrayBytes describe(const NamedArray& array, const std::optional<StoredArrays>& 
 
 void write_bytes(const NamedArray& array, const std::optional<StoredArrays>& stored,
                  const ThreadPool* workers, FunctionRef<void(std::string_view)> take) {
-    if (stored && is_real(array))
-        return for_each_piece(
-            array, [&](const auto& values) { write_stored(values, stored->type, take); });
+    if ((stored && is_real(array)) || array.type)
+        return for_each_piece(array, [&](const auto& values) {
+            write_stored(values, word_type(array, stored), take);
+        });
     if (array.stream && workers != nullptr && workers->threads() > 1)
         return std::visit([&](const auto& stream) { write_in_background(stream, take); },
                           *array.stream);

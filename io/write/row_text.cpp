@@ -14,8 +14,8 @@ namespace {
 class RowWriter {
 public:
     RowWriter(Output& out, const RowFormat& format, ThreadPool* workers, std::size_t piece_size,
-              std::vector<std::size_t> shape)
-        : out_(out), format_(format), workers_(workers), piece_size_(piece_size),
+              std::vector<std::size_t> shape, NumberType type)
+        : out_(out), format_(format), workers_(workers), piece_size_(piece_size), type_(type),
           shape_(std::move(shape)), columns_(format.are_elements ? 1 : shape_.back()) {}
 
     /// The next rows of the array, up to the limit of numbers. While the text of one round is
@@ -115,7 +115,7 @@ private:
         } else if (format_.integer) {
             return format_.integer(at, value);
         }
-        char* const end = write_number(at, value, format_.decimals);
+        char* const end = write_number(at, value, format_.decimals, type_);
         const bool is_marked = format_.marks_reals || (format_.are_elements && !format_.decimals);
         return is_marked && std::is_floating_point_v<T> ? mark_real(at, end) : end;
     }
@@ -142,6 +142,7 @@ private:
     const RowFormat& format_;
     ThreadPool* workers_;
     std::size_t piece_size_;
+    NumberType type_;
     std::vector<std::size_t> shape_;
     std::size_t columns_;                   // of a row
     std::size_t written_ = 0;               // rows
@@ -178,7 +179,8 @@ std::size_t length_of_axis(const NamedArray& array, std::string_view axis) {
 
 void write_rows(Output& out, const NamedArray& array, const RowFormat& format, ThreadPool* workers,
                 std::size_t piece_size) {
-    RowWriter writer(out, format, workers, piece_size, shape_of(array));
+    RowWriter writer(out, format, workers, piece_size, shape_of(array),
+                     array.type.value_or(NumberType::float32));
     constexpr std::size_t few = 1024;  // numbers
     for_each_piece(array, [&](const auto& values) {
         const std::size_t rows = values.size() / (format.are_elements ? 1 : values.shape().back());

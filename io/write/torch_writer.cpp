@@ -149,14 +149,15 @@ private:
 
 }  // namespace
 
-std::string torch_text(const AnyArray& array, int decimals) {
+std::string torch_text(const AnyArray& array, int decimals, NumberType type) {
     const std::string prefix = "tensor(";
     std::string text =
         prefix +
         std::visit([&](const auto& typed) { return Printer(typed, decimals).print(prefix.size()); },
                    array);
-    if (std::holds_alternative<Array<double>>(array)) {
-        const std::string suffix = "dtype=torch.float64";
+    if (std::holds_alternative<Array<double>>(array) || is_rounded(type)) {
+        const std::string suffix =
+            concat("dtype=torch.", row_of(is_rounded(type) ? type : NumberType::float64).name);
         // npos + 1 is 0: PyTorch counts a single line as two characters longer than it is.
         const std::size_t last_line = text.size() - text.rfind('\n') + 1;
         text += last_line + suffix.size() + 2 > line_width
@@ -170,7 +171,9 @@ void write_torch(Output& out, const Report& report, const NumberStyle& style) {
     for (const NamedArray& array : report.arrays) {
         if (&array != &report.arrays.front()) out << "\n";
         out << array.name << "\n"
-            << torch_text(array.values, style.decimals.value_or(torch_decimals)) << "\n";
+            << torch_text(array.values, style.decimals.value_or(torch_decimals),
+                          array.type.value_or(NumberType::float32))
+            << "\n";
     }
 }
 

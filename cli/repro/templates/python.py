@@ -20,8 +20,10 @@ import numpy as np
 
 @def array name from
 @if data_file
-@if torch: $name = torch.from_numpy(data["$from"])
-@if !torch: $name = data["$from"]@reshape.$from@
+@let in_type
+@if rounded !boolean.$from: @let in_type @as_real@
+@if torch: $name = torch.from_numpy(data["$from"])@in_type@
+@if !torch: $name = data["$from"]@reshape.$from@@in_type@
 @else
 @let type @real@
 @if boolean.$from: @let type @bool@
@@ -32,7 +34,9 @@ $name = @array@(@literal.$from@, dtype=@type@)
 @def check_function
 
 def check(name, got, want, tolerance):
-    @if torch: got, want, tolerance = got.numpy(), want.numpy(), tolerance.numpy()
+    @if torch !rounded: got, want, tolerance = got.numpy(), want.numpy(), tolerance.numpy()
+    @if torch rounded: got, want, tolerance = (x.float().numpy() for x in (got, want, tolerance))
+    @if !torch rounded: got, want, tolerance = (x.astype(np.float32) for x in (got, want, tolerance))
     if got.shape != want.shape:
         sys.exit(f"{name}: shape {got.shape}; expected {want.shape}")
     error = np.where(got == want, 0, np.abs(got - want))
