@@ -61,7 +61,7 @@ void require_array(const io::InputFile& file, const io::ResultHead& head, const 
 /// Whether the request computes in float64 and the result has numbers in float32.
 bool is_widened(const Request& request, const io::ResultHead& head) {
     return request.has("dtype") && request.settings.dtype == NumberType::float64 &&
-           member(*head.config, "dtype") == name_of(dtype_names, NumberType::float32);
+           member(*head.config, "dtype") != name_of(dtype_names, NumberType::float64);
 }
 
 /// The digits that float64 would read are not in the result.

@@ -112,7 +112,9 @@ struct LinearSettings {
 /// `make_plan` (plan.hpp) fills all of them in.
 struct Settings : ScoreSettings, MaskSettings, LinearSettings {
     Mode mode = Mode::self;
-    NumberType dtype = NumberType::float32;
+    NumberType dtype = NumberType::float32;  ///< of the arithmetic and of results
+    /// What given keys and values, and parameters, are rounded to as they are taken.
+    std::optional<NumberType> held;
 
     std::optional<QkvFormat> qkv_format;
     std::optional<bool> batch_first;  ///< else tokens come before batch entries
