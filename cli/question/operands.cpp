@@ -108,9 +108,8 @@ private:
                      const io::StoredArray* array) const {
         const bool of_keys = key == "key" || key == "value" || key == "context";
         const Settings& s = request_.settings;
-        const bool is_other =
-            s.order() != QkvFormat::bhsd || s.key_scale || s.value_scale || s.held;
-        if (rows_ == nullptr || is_other || !(leaves_all() || of_keys)) return false;
+        const bool is_changed = s.order() != QkvFormat::bhsd || s.key_scale || s.value_scale;
+        if (rows_ == nullptr || is_changed || s.held || !(leaves_all() || of_keys)) return false;
         const bool is_plain = file.format->name == "npy" || file.format->name == "safetensors",
                    on_disk = is_plain && array != nullptr && array->bytes->memory() == nullptr,
                    by_columns = on_disk && !array->strides.empty();
