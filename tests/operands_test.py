@@ -46,6 +46,13 @@ def recurrence(query, key, value, factors, bonus, scale, state, normalizes=False
     return outputs, states
 
 
+def float8(x, dtype):
+    """To nearest, ties to even; smaller than the largest number."""
+    fraction, least = {"float8_e4m3fn": (3, -6), "float8_e5m2": (2, -14)}[dtype]
+    step = 2.0 ** (np.maximum(np.floor(np.log2(np.maximum(np.abs(x), 1e-99))), least) - fraction)
+    return np.rint(x / step) * step
+
+
 class Tester:
     def __init__(self, attn, folder, seed):
         self.attn, self.folder, self.dice, self.count = attn, folder, random.Random(seed), 0
@@ -64,7 +71,8 @@ class Tester:
         return json.loads(self.run(request["mode"], f"{self.folder}/question.json", *words))
 
     def ask(self, request, want, kernels=None, repro=True):
-        mode, tolerance = request["mode"], 2e-5 if request["dtype"] == "float32" else 1e-12
+        mode, dtype = request["mode"], "float64" if request["dtype"] == "float64" else "float32"
+        tolerance = 2e-5 if dtype == "float32" else 1e-12
         question, saved, theirs, program = (f"{self.folder}/{name}" for name in (
             "question.json", "saved.json", "theirs.npz", "program.py"))
         for kernel in kernels or self.kernels:
@@ -77,7 +85,7 @@ class Tester:
         with open(saved, encoding="utf-8") as file:
             assert file.read() == self.run(mode, "--config", saved, "--emit", "all"), request
         for error in (0, 0.1):
-            np.savez(theirs, **{name: (array + error).astype(request["dtype"]) for name, array in want.items()})
+            np.savez(theirs, **{name: (array + error).astype(dtype) for name, array in want.items()})
             said = self.run("check", mode, question, "--against", theirs, code=int(error != 0))
             assert "order" not in said and "axes" not in said, said
         if repro:
@@ -207,6 +215,40 @@ def check_scales(t):
                   {"context_vectors": context.transpose(order)}, ["reference"])
 
 
+def check_held(t):
+    """Keys and values, given or drawn, and parameters in float8, with scales and without."""
+    for dtype in ("float8_e4m3fn", "float8_e5m2"):
+        base = {"mode": "sdpa", "dtype": dtype}
+        for has_past in (False, True):
+            for kept in ((), (1,), (3,), (2, 3), (2, 3, 5)):
+                query, fresh, *stored = (t.normal(2, 3, n, 4).astype("f4").astype(float) for n in (2, 3, 5, 5))
+                scale = t.draws.uniform(0.02, 0.2, kept) if kept else np.ones(1)
+                factors = [scale.reshape(((1,) * (kept == (3,)) + kept + (1, 1, 1, 1))[:4]), 0.05 if kept else 1]
+                used = [float8(x / factor, dtype) * factor for x, factor in zip(stored, factors)]
+                last = float8(fresh, dtype)
+                _, context = attention(query, *(np.concatenate((x, last), 2) if has_past else x for x in used))
+                names = ("past_key", "past_value", "key", "value") if has_past else THREE[1:]
+                t.ask({**base, **({"key_scale": scale, "value_scale": 0.05} if kept else {}), "query": query,
+                       **dict(zip(names, (*stored, fresh, fresh)))}, {"context_vectors": context}, repro=False)
+        for mode, more in (("self", {}), ("causal", {"qkv_bias": True}), ("multihead", {"heads": 2, "init": "normal,0,3"}),
+                           ("sdpa", {"heads": 2, "randn": [2, 5, 4]})):
+            emit = ["queries", "keys", "values"] if mode == "sdpa" else [
+                name for name in ("W_query", "W_key", "W_value", "W_out", "b_query", "b_key", "b_value", "b_out")
+                if (name[2:] != "out" or mode == "multihead") and (name[0] == "W" or name == "b_out" or "qkv_bias" in more)]
+            inputs = {} if mode == "sdpa" else {"inputs": t.normal(5, 4)}
+            asked = {"mode": mode, **inputs, **more, "seed": 5, "emit": [*emit, "context_vectors"]}
+            exact, held = t.answer(asked), t.answer({**asked, "dtype": dtype})
+            for name in emit:
+                want = np.array(exact[name])
+                assert (np.array(held[name]) == (want if name == "queries" else float8(want, dtype))).all(), (mode, name)
+            if inputs:  # given, and not drawn
+                with open(f"{t.folder}/exact.json", "w", encoding="utf-8") as file:
+                    json.dump(exact, file)
+                again = t.answer({"mode": mode, **inputs, "weights": f"{t.folder}/exact.json", "dtype": dtype})
+                assert again["context_vectors"] == held["context_vectors"], mode
+            t.count += 1
+
+
 def check_saved(t):
     """A result asked again is the same bytes: orders of axes, drawn inputs, and settings that follow or not."""
     orders = {"self": ("--no-batch-first", "--batch-first"), "multihead": ("--heads 2 --no-batch-first", "--heads 1"),
@@ -224,7 +266,7 @@ def check_saved(t):
 def main(attn, seed=1):
     with tempfile.TemporaryDirectory() as folder:
         t = Tester(attn, folder, int(seed))
-        for check in (check_orders, check_layers, check_value_inputs, check_recurrences, check_packed, check_scales, check_saved):
+        for check in (check_orders, check_layers, check_value_inputs, check_recurrences, check_packed, check_scales, check_held, check_saved):
             check(t)
     print(f"{t.count} answers: all as expected")
 

@@ -46,7 +46,8 @@ void read_type(const FlagValue& flag, CheckRequest& request) {
     }
     StoredType words;
     const std::string problem = io::parse_stored_type(text, words);
-    const bool is_other = text.find(':') == std::string::npos;
+    const bool is_other =
+        text.find(':') == std::string::npos && !(problem.empty() && words.is_float8());
     std::vector<std::string_view> names;
     for (const auto& [type, name] : judged_types) names.push_back(name);
     if (is_other || !problem.empty())

@@ -150,6 +150,8 @@ ModelPlan::ModelPlan(const ModelAsked& asked, ModelFiles& files)
 }
 
 void ModelPlan::check_question(const Args& args) const {
+    refuse(request_, {{"dtype", request_.settings.held.has_value(),
+                       "is not computed by models; expected float32 or float64"}});
     if (question_.generate != 0 && question_.input.ids.empty() && !decoder_)
         throw Error(ErrorKind::usage, location_of(request_, "generate"),
                     std::string("requires --token-ids or --text") +

@@ -151,6 +151,8 @@ void ModelSource::read_more_keys(const Request& request, Operands& operands) con
                 *array, 0, width, [&](std::size_t before, std::span<const double> piece) {
                     std::copy(piece.begin(), piece.end(), rows.data() + b * width + before);
                 });
+        for (double& x : rows)
+            if (request.settings.held) x = held(x, *request.settings.held, name);
         *past = std::move(rows);
     }
 }

@@ -1,5 +1,8 @@
 // The order of an operand's axes, as it is given and as it is computed with, and its scales.
 #include "cli/question/operands.hpp"
+
+#include <utility>
+
 #include "core/base/layout.hpp"
 #include "core/operator/shown_axes.hpp"
 
@@ -30,6 +33,12 @@ std::size_t rank_of_tokens(const Request& request, const Operands& operands) {
 
 bool is_of_keys(const OperandRow& row) {
     return row.key == std::string_view("key") || row.key == std::string_view("past_key");
+}
+
+/// Whether it holds keys or values.
+bool is_held(const OperandRow& row) {
+    const std::string_view key = row.key;
+    return is_of_keys(row) || key == "value" || key == "past_value";
 }
 
 }  // namespace
@@ -86,13 +95,22 @@ void OperandScales::require_used() const {
                                 "and value");
 }
 
+void OperandScales::hold_example(Operands& operands) {
+    for (const OperandId operand : {OperandId("key"), OperandId("value")})
+        if (request_.settings.held) apply(operands, operand.row(), false);
+}
+
 void OperandScales::apply(Operands& operands, const OperandRow& row, bool is_done) {
+    const bool codes = (std::exchange(are_codes_, false) || !request_.settings.held) && !is_done;
     RealArray& array = operands[row];
-    if (!has(row) || array.dimension() == 0) return;
+    if (array.dimension() == 0) return;
+    const std::optional<NumberType> type = is_held(row) ? request_.settings.held : std::nullopt;
     const char* const key = is_of_keys(row) ? "key_scale" : "value_scale";
-    is_used_[is_of_keys(row) ? 0 : 1] = true;
-    if (is_done) return;
-    const Array<double>& scale = **scale_of(row);
+    if (has(row)) is_used_[is_of_keys(row) ? 0 : 1] = true;
+    if (!type && !(has(row) && codes)) return;
+    auto one = Array<double>::from_shape({1});
+    *one.begin() = 1;
+    const Array<double>& scale = has(row) ? **scale_of(row) : one;
     const Shape& shape = array.shape();
     const std::size_t rank = shape.size(), own = scale.dimension();
     const auto names = axes_of(request_, row, rank, rank_of_tokens(request_, operands)),
@@ -119,7 +137,10 @@ void OperandScales::apply(Operands& operands, const OperandRow& row, bool is_don
                 if (full[axis] != 1) from += rest % shape[axis] * stride;
                 stride *= full[axis];
             }
-            numbers.data()[i] = static_cast<T>(double{numbers.data()[i]} * scale.data()[from]);
+            const double factor = scale.data()[from];
+            double number = double{numbers.data()[i]} * (codes ? factor : 1);
+            if (type) number = held(number / factor, *type, row.key) * factor;
+            numbers.data()[i] = static_cast<T>(number);
         }
     });
 }

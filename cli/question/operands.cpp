@@ -23,7 +23,7 @@ public:
         const bool of_document = is_model_of_document(request_);
         if (model_ != nullptr)
             read_named(request_, of_document, [&] {
-                operands_.weights = model_->read_weights(request_);
+                operands_.weights = held(model_->read_weights(request_), request_.settings.held);
                 operands_.norm = model_->read_norm(request_);
             });
         if (projects_ && request_.token_ids.empty()) read_inputs();
@@ -108,9 +108,8 @@ private:
                      const io::StoredArray* array) const {
         const bool of_keys = key == "key" || key == "value" || key == "context";
         const Settings& s = request_.settings;
-        const bool is_changed =
-            s.order() != QkvFormat::bhsd || s.key_scale != nullptr || s.value_scale != nullptr;
-        if (rows_ == nullptr || is_changed || !(leaves_all() || of_keys)) return false;
+        const bool is_changed = s.order() != QkvFormat::bhsd || s.key_scale || s.value_scale;
+        if (rows_ == nullptr || is_changed || s.held || !(leaves_all() || of_keys)) return false;
         const bool is_plain = file.format->name == "npy" || file.format->name == "safetensors",
                    on_disk = is_plain && array != nullptr && array->bytes->memory() == nullptr,
                    by_columns = on_disk && !array->strides.empty();
@@ -205,6 +204,7 @@ private:
         operands_["query"] = std::move(example.query.values);
         operands_["key"] = std::move(example.key.values);
         operands_["value"] = std::move(example.value.values);
+        scales_.hold_example(operands_);
     }
 
     /// Reads a matrix or a batch; row labels of CSV name the tokens.
@@ -299,6 +299,7 @@ private:
 
     /// Queries, keys and values are rarely meant as integers, which indices and codes are.
     void note_integers(const OperandRow& rule, const io::StoredArray& array) {
+        scales_.note_type(array.type);
         if (!rule.is_tokens() || !array.type || is_float(*array.type) || scales_.has(rule)) return;
         add_notes({array.location() + ": its numbers are of type " +
                    std::string(row_of(*array.type).name) +

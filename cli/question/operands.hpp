@@ -83,9 +83,16 @@ public:
     OperandScales(const Request& request, bool has_past) : request_(request), has_past_(has_past) {}
 
     bool has(const OperandRow& row) const { return scale_of(row) != nullptr; }
+    /// The elements of the file that is read next: integers and float8 are quantised already.
+    void note_type(std::optional<NumberType> type) {
+        are_codes_ = type && (!is_float(*type) || row_of(*type).size == 1);
+    }
     /// Multiplies an operand that was read, with its axes in the order in which they are given,
-    /// unless that `is_done`. Errors: kind shape.
+    /// unless that `is_done`, or quantises it to the type that keys and values are held in. Errors:
+    /// kind shape; kind input beyond the type's range.
     void apply(Operands& operands, const OperandRow& row, bool is_done);
+    /// The keys and values of an example in that type, if there is one.
+    void hold_example(Operands& operands);
     /// Errors: kind usage if a setting has no such operand.
     void require_used() const;
 
@@ -95,6 +102,7 @@ private:
     const Request& request_;
     bool has_past_;
     bool is_used_[2] = {};  // of keys and of values
+    bool are_codes_ = false;
 };
 
 /// The path of the operand's own file. Relative paths in a request start at the request's folder;

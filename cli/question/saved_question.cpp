@@ -63,10 +63,14 @@ void require_array(const io::InputFile& file, const io::ResultHead& head, const 
 /// Whether the request computes in a finer type than that of the result's numbers.
 bool is_widened(const Request& request, const io::ResultHead& head) {
     const json name = member(*head.config, "dtype");
-    for (const auto& [type, its_name] : dtype_names)
+    for (const auto& [type, its_name] : dtype_names) {
+        // Results of a type that holds operands alone are of float32.
+        const bool is_held = (row_of(type).uses & use::holds) != 0;
+        const NumberType of_result = is_held ? NumberType::float32 : type;
         if (name == its_name)
             return request.has("dtype") &&
-                   row_of(request.settings.dtype).unit < row_of(type).unit;
+                   row_of(request.settings.dtype).unit < row_of(of_result).unit;
+    }
     return false;
 }
 

@@ -134,7 +134,8 @@ double number_of(Corner corner, const Request& request) {
     const auto of_row = [&](const NumberTypeRow& row) {
         return is_largest ? row.largest : row.least;
     };
-    if (!request.store) return of_row(row_of(request.settings.dtype));
+    if (!request.store)
+        return of_row(row_of(request.settings.held.value_or(request.settings.dtype)));
     const StoredType& type = *request.store;
     if (!type.is_integer()) return of_row(row_of(type.kind));
     // Of more than 53 bits, float64 does not have the largest word.
@@ -180,6 +181,12 @@ void draw_inputs(const Request& request, Operands& operands) {
     for (std::size_t i = 0; i < drawn.size(); ++i) {
         const OperandId operand = drawn_operand(drawn.size(), i);
         operands[operand] = with_corners(std::move(drawn[i]), request);
+        if (request.settings.held && i != 0)
+            operands[operand].visit([&](auto& numbers) {
+                for (auto& x : numbers)
+                    x = static_cast<std::decay_t<decltype(x)>>(
+                        held(double{x}, *request.settings.held, operand.row().key));
+            });
         to_computed_order(request, operands, operand);
     }
 }

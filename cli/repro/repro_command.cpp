@@ -40,13 +40,15 @@ void check_name(const LanguageRow& language, const Request& request) {
 /// Refuses what selects a part of the answer, and what a program cannot choose.
 void check_settings(const Request& request, const LanguageRow& language) {
     const Settings& s = request.settings;
-    refuse(request, {{"token", s.token || !request.token_label.empty(),
-                      "a program computes every query; expected no token"},
-                     {"top_k", s.top_k.has_value(), "programs do not choose keys; expected none"},
-                     {"head", !s.head.empty(), "a program computes every head; expected no head"},
-                     {"rows", !s.rows.empty(), "a program computes every query; expected no rows"},
-                     {"precision", is_from_flag(request, "precision"),
-                      "a program has every digit; expected no precision"}});
+    refuse(request,
+           {{"token", s.token || !request.token_label.empty(),
+             "a program computes every query; expected no token"},
+            {"top_k", s.top_k.has_value(), "programs do not choose keys; expected none"},
+            {"head", !s.head.empty(), "a program computes every head; expected no head"},
+            {"dtype", s.held.has_value(), "is not in programs; expected float32 or float64"},
+            {"rows", !s.rows.empty(), "a program computes every query; expected no rows"},
+            {"precision", is_from_flag(request, "precision"),
+             "a program has every digit; expected no precision"}});
     for (const auto& [key, is_missing] : {std::pair("normalize", s.normalize.has_value()),
                                           {"position_ids", s.rope.has_value()},
                                           {"cu_seqlens", s.rope.has_value()},

@@ -253,6 +253,23 @@ struct NamedBackend {
     static std::string_view chosen(const Request& request) { return request.settings.kernel; }
 };
 
+/// A type of the arithmetic, or one that numbers are held in.
+struct NamedDtype {
+    static constexpr bool has_default = true;
+    static std::string_view name(std::size_t index) {
+        return index < dtype_names.size() ? dtype_names[index].second : std::string_view();
+    }
+    static void choose(Request& request, std::size_t index) {
+        const NumberType type = dtype_names[index].first;
+        const bool holds = (row_of(type).uses & use::holds) != 0;
+        request.settings.dtype = holds ? NumberType::float32 : type;
+        request.settings.held = holds ? std::optional(type) : std::nullopt;
+    }
+    static std::string_view chosen(const Request& request) {
+        return row_of(request.settings.held.value_or(request.settings.dtype)).name;
+    }
+};
+
 /// How dimensions are paired for rotation; `none` rotates nothing. An unset option is not `none`: a
 /// model's tensors may not show which pairs it rotates.
 struct NamedRope {

@@ -302,7 +302,7 @@ constexpr Option table[] = {
 
     {"key_scale", cache, softmax, array_field<&S::key_scale>, {}, "S,...|FILE",
      "factors of quantised keys, of the cache or, without one, of --key: one, for each key head, or for each "
-     "token and head (default 1)"},
+     "token and head (default 1); with --dtype float8, those that it quantises other numbers with"},
     {"value_scale", cache, softmax, array_field<&S::value_scale>, {}, "S,...|FILE",
      "the same of values (default 1)"},
 
@@ -349,8 +349,9 @@ constexpr Option table[] = {
      "how JSON shows infinities and NaN: \"-Infinity\", null or -Infinity (default string)",
      of_arrays | in_model},
     {"store", output, all_modes, field_of<&R::store>, {}, "TYPE",
-     "round numbers to float16, bfloat16, int8:SCALE or fixed:BITS,FRACTION[,RND|TRN][,SAT|WRAP], in c and "
-     "memh, and in npy, folder, npz and safetensors if these have the type (default --dtype)",
+     "round numbers to float16, bfloat16, float8_e4m3fn[:SAT], float8_e5m2[:SAT], int8:SCALE or "
+     "fixed:BITS,FRACTION[,RND|TRN][,SAT|WRAP], in c and memh, and in npy, folder, npz and safetensors if these "
+     "have the type (default --dtype)",
      as_key | as_flag | in_config | in_batch | in_model},
     {"average_heads", output, several_heads, setting<&S::average_heads>, {}, "",
      "attention_weights as their mean over the heads (default off)", of_arrays | in_check},
@@ -377,8 +378,9 @@ constexpr Option table[] = {
     {"color_scale", pictures, all_modes, field_of<&R::color_scale>, {}, io::color_scale_argument,
      io::color_scale_help, as_flag | in_model},
 
-    {"dtype", numerics, all_modes, setting_among<dtype_names, &S::dtype>, {}, "",
-     "type of draws, steps and results", everywhere | whole_model},
+    {"dtype", numerics, all_modes, choice<NamedDtype>, {}, "",
+     "type of draws, steps and results, which are float32 with float8: keys and values that are given, and "
+     "parameters, are rounded to it", everywhere | whole_model},
     {"softmax_dtype", numerics, softmax, setting_among<rounding_names, &S::softmax_dtype>, {}, "",
      "with --dtype bfloat16 or float16: the type that the steps of a softmax are rounded to (default float32)",
      everywhere},

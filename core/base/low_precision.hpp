@@ -58,25 +58,23 @@ constexpr float float_of_e8m0(std::uint8_t bits) {
                                               : std::uint32_t{bits} << 23);
 }
 
-/// Rounds to a type of 16 bits with this many bits of fraction, whose least normal number is 2 to
-/// the `least`. Numbers that round beyond the largest become infinities; NaN becomes the quiet NaN
-/// of its sign.
-template <int fraction, int least>
-constexpr std::uint16_t small_of_double(double x) {
+/// Rounds to a type of this many bits, of which so many are its fraction, and whose least normal
+/// number is 2 to the `least`. Numbers that round beyond the largest become `infinity`, NaN `nan`,
+/// with their signs.
+template <class Bits, int fraction, int least, std::uint32_t infinity, std::uint32_t nan>
+constexpr Bits small_of_double(double x) {
     constexpr int wide_fraction = std::numeric_limits<double>::digits - 1, bias = 1023;
-    constexpr std::uint32_t infinity = 0x7fffu >> fraction << fraction;
     const auto bits = std::bit_cast<std::uint64_t>(x);
-    const auto sign = static_cast<std::uint32_t>(bits >> 48) & 0x8000u;
+    const auto sign = static_cast<std::uint32_t>(bits >> 63) << (8 * sizeof(Bits) - 1);
     const std::uint64_t rest = bits & 0x7fff'ffff'ffff'ffffu;
-    if (rest > 0x7ff0'0000'0000'0000u)
-        return static_cast<std::uint16_t>(sign | infinity | 1u << (fraction - 1));
+    if (rest > 0x7ff0'0000'0000'0000u) return static_cast<Bits>(sign | nan);
     const int exponent = static_cast<int>(rest >> wide_fraction) - bias;
-    if (exponent > bias) return static_cast<std::uint16_t>(sign | infinity);
+    if (exponent > bias) return static_cast<Bits>(sign | infinity);
     // Below the normal numbers, more bits are cut off. All of them are if none could round up,
     // which includes the subnormal numbers of float64.
     const int above = exponent < least ? 0 : exponent - least;
     const int cut = wide_fraction - fraction + (exponent < least ? least - exponent : 0);
-    if (cut > wide_fraction + 1) return static_cast<std::uint16_t>(sign);
+    if (cut > wide_fraction + 1) return static_cast<Bits>(sign);
     const std::uint64_t leading = std::uint64_t{1} << wide_fraction;
     const std::uint64_t significand = (rest & (leading - 1)) | leading;
     const std::uint64_t half = std::uint64_t{1} << (cut - 1), kept = significand >> cut;
@@ -85,15 +83,22 @@ constexpr std::uint16_t small_of_double(double x) {
     // A carry out of the fraction adds 1 to the exponent.
     const std::uint64_t magnitude =
         (static_cast<std::uint64_t>(above) << fraction) + kept + (rounds_up ? 1 : 0);
-    return static_cast<std::uint16_t>(
+    return static_cast<Bits>(
         sign | (magnitude < infinity ? static_cast<std::uint32_t>(magnitude) : infinity));
 }
 
 constexpr std::uint16_t half_of_double(double x) {
-    return small_of_double<10, -14>(x);
+    return small_of_double<std::uint16_t, 10, -14, 0x7c00, 0x7e00>(x);
 }
 constexpr std::uint16_t bfloat16_of_double(double x) {
-    return small_of_double<7, -126>(x);
+    return small_of_double<std::uint16_t, 7, -126, 0x7f80, 0x7fc0>(x);
+}
+/// In place of an infinity NaN, as in PyTorch.
+constexpr std::uint8_t e4m3_of_double(double x) {
+    return small_of_double<std::uint8_t, 3, -6, 0x7f, 0x7f>(x);
+}
+constexpr std::uint8_t e5m2_of_double(double x) {
+    return small_of_double<std::uint8_t, 2, -14, 0x7c, 0x7f>(x);
 }
 
 /// What is stored in place of a number.

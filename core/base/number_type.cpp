@@ -98,6 +98,14 @@ double rounded_to_bfloat16(double x) {
     return static_cast<double>(float_of_bfloat16(bfloat16_of_double(x)));
 }
 
+double rounded_to_e4m3(double x) {
+    return static_cast<double>(float_of_e4m3(e4m3_of_double(x)));
+}
+
+double rounded_to_e5m2(double x) {
+    return static_cast<double>(float_of_e5m2(e5m2_of_double(x)));
+}
+
 std::uint64_t ulps_between(double a, double b, NumberType number_type) {
     const NumberTypeRow& type = row_of(number_type);
     if (!std::isfinite(type.round(a)) || !std::isfinite(type.round(b)))

@@ -42,10 +42,12 @@ namespace use {
 inline constexpr unsigned computes = 1;  ///< a `--dtype`
 inline constexpr unsigned judges = 2;    ///< a `check --type`
 inline constexpr unsigned stores = 4;    ///< a `--store`
+/// A `--dtype` that keys, values and parameters are rounded to; the arithmetic is in float32.
+inline constexpr unsigned holds = 8;
 }  // namespace use
 
 /// What is known about a type. The unit, least, largest and round are those of floating-point types
-/// that a program computes in.
+/// that attn rounds to.
 struct NumberTypeRow {
     NumberType type;
     std::string_view name;         ///< PyTorch's, and NumPy's if it has a descr
@@ -68,6 +70,8 @@ struct NumberTypeRow {
 
 double rounded_to_float16(double x);
 double rounded_to_bfloat16(double x);
+double rounded_to_e4m3(double x);
+double rounded_to_e5m2(double x);
 inline double rounded_to_float32(double x) {
     return double{static_cast<float>(x)};
 }
@@ -93,8 +97,10 @@ inline constexpr std::array<NumberTypeRow, 18> number_types{
       "65504", 0x1p-11, 0x1p-24, 65504, 0, rounded_to_float16},
      {NumberType::bfloat16, "bfloat16", "V2", "BF16", 2, use::computes | use::judges | use::stores,
       3, "3.3895314e38", 0x1p-8, 0x1p-133, 0x1.fep127, 0, rounded_to_bfloat16},
-     {NumberType::float8_e4m3, "float8_e4m3fn", "", "F8_E4M3", 1},
-     {NumberType::float8_e5m2, "float8_e5m2", "", "F8_E5M2", 1},
+     {NumberType::float8_e4m3, "float8_e4m3fn", "", "F8_E4M3", 1, use::stores | use::holds, 0,
+      "448", 0x1p-4, 0x1p-9, 448, 0, rounded_to_e4m3},
+     {NumberType::float8_e5m2, "float8_e5m2", "", "F8_E5M2", 1, use::stores | use::holds, 0,
+      "57344", 0x1p-3, 0x1p-16, 57344, 0, rounded_to_e5m2},
      {NumberType::float8_e8m0, "float8_e8m0fnu", "", "F8_E8M0", 1},
      {NumberType::fixed, "fixed", "", "", 0, use::stores}}};
 
@@ -129,8 +135,9 @@ inline constexpr auto judged_types = types_for<use::judges>();
 inline constexpr auto stored_types = types_for<use::stores>();
 /// The first is the default.
 inline constexpr auto dtype_names = names_of(NumberType::float32, NumberType::float64,
-                                             NumberType::bfloat16, NumberType::float16);
-static_assert(types_for<use::computes>().size() == dtype_names.size());
+                                             NumberType::bfloat16, NumberType::float16,
+                                             NumberType::float8_e4m3, NumberType::float8_e5m2);
+static_assert(types_for<use::computes | use::holds>().size() == dtype_names.size());
 
 /// The type of C++ numbers in memory.
 template <class T>
@@ -170,9 +177,9 @@ decltype(auto) for_dtype(NumberType dtype, const Function& function) {
     throw std::logic_error("no computation in " + std::string(row_of(dtype).name));
 }
 
-/// Whether a finite number becomes an infinity in the type.
+/// Whether a finite number becomes an infinity in the type, or NaN.
 inline bool overflows(double value, NumberType dtype) {
-    return std::isinf(row_of(dtype).round(value));
+    return !std::isfinite(row_of(dtype).round(value));
 }
 
 /// "overflows float32; expected at most 3.4028235e38, or dtype float64".

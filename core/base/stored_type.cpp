@@ -7,6 +7,20 @@ namespace {
 
 constexpr double no_number = std::numeric_limits<double>::quiet_NaN();
 
+/// The largest number in place of those beyond it, of a floating-point type that saturates.
+double within_range(double number, const StoredType& type) {
+    const double largest = row_of(type.kind).largest;
+    return type.saturates && std::abs(number) > largest ? std::copysign(largest, number) : number;
+}
+
+/// Whether a number has no word of a floating-point type. Infinities may have one.
+bool is_beyond(double number, const StoredType& type) {
+    const NumberTypeRow& row = row_of(type.kind);
+    if (!(std::abs(number) > row.largest)) return false;
+    const double rounded = row.round(number);
+    return !std::isfinite(rounded) && (type.saturates || rounded != number);
+}
+
 /// The word of a number before those beyond the range are brought into it.
 double unbounded_word(double number, const StoredType& type) {
     return type.kind == NumberType::fixed ? fixed_whole(number, type.fraction, type.rounding)
@@ -24,33 +38,39 @@ NumberType StoredType::element() const {
 }
 
 StoredWord stored(double number, const StoredType& type) {
-    const auto of_float = [number](std::uint16_t bits, std::uint16_t infinity) {
-        return StoredWord{bits, std::isfinite(number) && (bits & 0x7fff) == infinity};
+    const auto of_float = [&](auto word_of) {
+        return StoredWord{word_of(within_range(number, type)), is_beyond(number, type)};
     };
     if (type.kind == NumberType::float64) return {std::bit_cast<std::int64_t>(number), false};
     if (type.kind == NumberType::float32)
         return {std::bit_cast<std::int32_t>(static_cast<float>(number)), false};
-    if (type.kind == NumberType::float16) return of_float(half_of_double(number), 0x7c00);
-    if (type.kind == NumberType::bfloat16) return of_float(bfloat16_of_double(number), 0x7f80);
+    if (type.kind == NumberType::float16) return of_float(half_of_double);
+    if (type.kind == NumberType::bfloat16) return of_float(bfloat16_of_double);
+    if (type.kind == NumberType::float8_e4m3) return of_float(e4m3_of_double);
+    if (type.kind == NumberType::float8_e5m2) return of_float(e5m2_of_double);
     const StoredWord saturated = quantised(unbounded_word(number, type), type.width());
     if (!type.wraps) return saturated;
     return {wrapped_fixed(number, type.bits, type.fraction, type.rounding), saturated.saturated};
 }
 
 double stored_number(double number, const StoredType& type) {
-    if (!type.is_integer()) return row_of(type.kind).round(number);
+    if (!type.is_integer()) return row_of(type.kind).round(within_range(number, type));
     if (std::isnan(number) || (type.wraps && std::isinf(number))) return no_number;
     return static_cast<double>(stored(number, type).word) * type.step();
 }
 
 /// From the word of the least number to that of the largest; of words that wrap, the last is not
-/// brought into the range. Of floating-point types these are the numbers themselves.
+/// brought into the range. Of floating-point types these are the numbers themselves, and infinities
+/// in place of NaN beyond the range.
 RightWords::Range RightWords::range(double truth, double bound) const {
     const bool is_exact = bound == 0 || !std::isfinite(truth);
     const double least = is_exact ? truth : truth - bound, most = is_exact ? truth : truth + bound;
     if (!type_.is_integer()) {
-        const NumberTypeRow& row = row_of(type_.kind);
-        return {row.round(least), row.round(most)};
+        const auto of = [this](double number) {
+            const double rounded = stored_number(number, type_);
+            return std::isnan(rounded) ? std::copysign(HUGE_VAL, number) : rounded;
+        };
+        return {of(least), of(most)};
     }
     const double first = unbounded_word(least, type_), last = unbounded_word(most, type_);
     if (!type_.wraps) {
@@ -63,8 +83,10 @@ RightWords::Range RightWords::range(double truth, double bound) const {
 }
 
 bool RightWords::hold(double theirs, double truth, double bound) const {
-    if (std::isnan(truth) || std::isnan(theirs)) return std::isnan(truth) && std::isnan(theirs);
+    if (std::isnan(truth)) return std::isnan(theirs);
     const auto [first, last] = range(truth, bound);
+    if (std::isnan(theirs))
+        return type_.kind == NumberType::float8_e4m3 && (std::isinf(first) || std::isinf(last));
     if (!type_.is_integer())
         return (theirs >= first && theirs <= last) ||
                units_between(theirs, theirs < first ? first : last) <= units_;

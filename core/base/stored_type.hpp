@@ -6,16 +6,19 @@
 
 namespace attn {
 
-/// A type of numbers as they are; float16, bfloat16; integers with the value of 1; fixed point of
-/// `bits`, of which `fraction` follow the point. Only the members of its kind count.
+/// A type of numbers as they are; floating-point types of 8 and 16 bits; integers with the value of
+/// 1; fixed point of `bits`, of which `fraction` follow the point. Only the members of its kind
+/// count.
 struct StoredType {
     NumberType kind = NumberType::float16;
     double scale = 1;
     int bits = 0, fraction = 0;
     FixedRounding rounding = FixedRounding::nearest;
-    bool wraps = false;  ///< beyond the range the upper bits are cut off; else it saturates
+    bool wraps = false;      ///< beyond the range the upper bits are cut off; else it saturates
+    bool saturates = false;  ///< of float8: else numbers beyond it are infinities or NaN
 
     bool is_integer() const { return !is_float(kind); }
+    bool is_float8() const { return !is_integer() && row_of(kind).size == 1; }
     /// Whether it is none of `--store`: its numbers are not rounded.
     bool is_plain() const { return (row_of(kind).uses & use::stores) == 0; }
     /// The bits of a word.
@@ -30,6 +33,7 @@ struct StoredType {
 };
 
 /// `number` rounded to the type. It must not be NaN for an integer type, and finite if it wraps.
+/// Infinities saturate where finite numbers do.
 StoredWord stored(double number, const StoredType& type);
 
 /// The value of its word; NaN if it has none. Any floating-point type may be `kind`.

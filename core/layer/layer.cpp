@@ -120,8 +120,9 @@ std::shared_ptr<const LayerWeights<T>> weights_of(const Plan& plan, const Operan
         return rounded_weights(plan,
                                std::get<std::shared_ptr<const LayerWeights<T>>>(*operands.weights));
     auto weights = allocated_weights<T>(plan.weight_shapes());
-    if (stream) draw_weights(plan.config, *stream, weights);
-    return std::make_shared<const LayerWeights<T>>(std::move(weights));
+    if (!stream) return std::make_shared<const LayerWeights<T>>(std::move(weights));
+    draw_weights(plan.config, *stream, weights);
+    return held(std::make_shared<const LayerWeights<T>>(std::move(weights)), plan.config.held);
 }
 
 void keep_token_ids(const Plan& plan, const Operands& operands, Recorder& recorder) {

@@ -1,5 +1,6 @@
 #include "core/layer/operands.hpp"
 
+#include "core/base/error.hpp"
 #include "core/layer/stages.hpp"
 
 namespace attn {
@@ -17,6 +18,13 @@ WeightShapes shapes_of_weights(const LayerWeights<T>& w) {
 }
 
 }  // namespace
+
+double held(double number, NumberType type, const char* key) {
+    const double rounded = row_of(type).round(number);
+    if (std::isfinite(number) && !std::isfinite(rounded))
+        throw SettingError(ErrorKind::input, key, "a number ", overflow_text(type));
+    return rounded;
+}
 
 Array<double> full_mask(OperandId mask, Array<double> values) {
     const std::array shape = full_shape(mask, values.shape());

@@ -33,6 +33,33 @@ struct Operands : ByOperand<RealArray> {
     std::shared_ptr<const RandomStream> after_inputs;
 };
 
+/// A finite number in a type that it is held in. Errors: kind input, of the setting `key`, if it is
+/// beyond its range.
+double held(double number, NumberType type, const char* key);
+
+/// The parameters of the projections in that type; empty: as they are.
+template <class T>
+std::shared_ptr<const LayerWeights<T>> held(std::shared_ptr<const LayerWeights<T>> weights,
+                                            std::optional<NumberType> type) {
+    if (!type) return weights;
+    LayerWeights<T> made = *weights;
+    const auto hold = [&](auto& numbers) {
+        for (T& x : numbers) x = static_cast<T>(held(static_cast<double>(x), *type, "dtype"));
+    };
+    for (Projection<T>* const p :
+         {&made.query, &made.key, &made.value, made.out ? &*made.out : nullptr})
+        if (p != nullptr) {
+            hold(p->weight);
+            hold(p->bias);
+        }
+    return std::make_shared<const LayerWeights<T>>(std::move(made));
+}
+
+inline AnyLayerWeights held(AnyLayerWeights weights, std::optional<NumberType> type) {
+    return std::visit([&](auto& given) -> AnyLayerWeights { return held(std::move(given), type); },
+                      weights);
+}
+
 OperandShapes shapes_of(const Operands& operands);
 
 /// A mask as (batch, heads, q_len, kv_len), where the axes that it broadcasts along are 1.

@@ -112,7 +112,9 @@ struct LinearSettings {
 /// `make_plan` (plan.hpp) fills all of them in.
 struct Settings : ScoreSettings, MaskSettings, LinearSettings {
     Mode mode = Mode::self;
-    NumberType dtype = NumberType::float32;
+    NumberType dtype = NumberType::float32;  ///< of the arithmetic and of results
+    /// What given keys and values, and parameters, are rounded to as they are taken.
+    std::optional<NumberType> held;
     /// Of a dtype that is rounded to: what the steps of a softmax and sums of products after each
     /// addition are rounded to; float32 or the dtype.
     std::optional<NumberType> softmax_dtype, accumulate;

@@ -110,7 +110,8 @@ bool take_modes(std::string_view text, StoredType& type) {
 }
 
 constexpr const char* expected_types =
-    "not a type of stored numbers; expected float16, bfloat16, int8:SCALE or fixed:BITS,FRACTION";
+    "not a type of stored numbers; expected float16, bfloat16, float8_e4m3fn, float8_e5m2, "
+    "int8:SCALE or fixed:BITS,FRACTION";
 
 }  // namespace
 
@@ -134,7 +135,10 @@ std::string parse_stored_type(std::string_view text, StoredType& type) {
     made.kind = named->first;
     const std::string_view rest = text.substr(std::min(colon + 1, text.size()));
     if (!made.is_integer()) {
-        if (colon != text.size()) return expected_types;
+        made.saturates = made.is_float8() && rest == "SAT";
+        if (colon != text.size() && !made.saturates)
+            return made.is_float8() ? "not a mode of float8; expected SAT, or none"
+                                    : expected_types;
     } else if (made.kind == NumberType::int8) {
         const std::optional<double> scale = number_of_text<double>(rest);
         if (!scale || !(*scale >= least_scale && *scale <= largest_scale))
@@ -164,6 +168,7 @@ std::string parse_stored_type(std::string_view text, StoredType& type) {
 std::string text_of(const StoredType& type) {
     std::string text(row_of(type.kind).name);
     if (type.kind == NumberType::int8) text += ":" + number_text(type.scale);
+    if (type.saturates) text += ":SAT";
     if (type.kind == NumberType::fixed)
         text += ":" + std::to_string(type.bits) + "," + std::to_string(type.fraction) +
                 modes_text(type, ",");

@@ -71,14 +71,17 @@ std::optional<NumberType> precision_of(const StoredArray& array) {
     return (row_of(*array.type).uses & use::judges) != 0 ? *array.type : NumberType::float32;
 }
 
-/// What the words of an array mean; half-precision types are those of a result's `store`.
+/// What the words of an array mean; half-precision types are those of a result's `store`, and no
+/// program computes in float8.
 std::optional<StoredType> words_of(const StoredArray& array, const ResultHead& head) {
     if (array.words) return array.words;
     const json store = member(*head.config, "store");
     StoredType type;
     const bool is_known =
         store.is_string() && parse_stored_type(store.get<std::string>(), type).empty();
-    return is_known && array.type == type.kind ? std::optional(type) : std::nullopt;
+    if (is_known && array.type == type.kind) return type;
+    const bool is_float8 = array.type && (row_of(*array.type).uses & use::holds) != 0;
+    return is_float8 ? std::optional(StoredType{.kind = *array.type}) : std::nullopt;
 }
 
 /// Whether an array of a request or a result has a row for each key.

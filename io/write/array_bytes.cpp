@@ -150,8 +150,11 @@ std::string saturation_text(const StoredArrays& arrays, std::size_t index) {
     const StoredType& type = arrays.type;
     std::string text = std::to_string(arrays.saturated[index]) + " of " +
                        std::to_string(arrays.sizes[index]) + " numbers ";
+    const std::string_view largest = row_of(type.kind).largest_text;
+    if (type.saturates) return concat(text, "saturated at -", largest, " or ", largest);
     if (!type.is_integer())
-        return concat(text, "beyond ", row_of(type.kind).largest_text, " are infinite");
+        return concat(text, "beyond ", largest,
+                      type.kind == NumberType::float8_e4m3 ? " are NaN" : " are infinite");
     return concat(text, type.wraps ? "wrapped around beyond " : "saturated at ",
                   quantised(-HUGE_VAL, type.width()).word, " or ",
                   quantised(HUGE_VAL, type.width()).word);

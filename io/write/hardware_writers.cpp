@@ -71,7 +71,7 @@ bool is_real_constant(const StoredType& type) {
 
 std::string c_type(const StoredType& type) {
     if (is_real_constant(type)) return type.kind == NumberType::float32 ? "float" : "double";
-    if (!type.is_integer()) return "uint16_t";
+    if (!type.is_integer()) return type.is_float8() ? "uint8_t" : "uint16_t";
     return std::string(row_of(type.element()).name) + "_t";
 }
 

@@ -64,10 +64,11 @@ using ArchiveWriter = void (*)(Output&, std::span<ArchiveEntry>);
 
 /// Which types of --store a format holds.
 namespace stores {
-inline constexpr unsigned none = 0, float16 = 1, bfloat16 = 2, integers = 4;
+inline constexpr unsigned none = 0, float16 = 1, bfloat16 = 2, integers = 4, float8 = 8;
 }
 constexpr unsigned flag_of(const StoredType& type) {
     return !is_float(type.kind)                ? stores::integers
+           : type.is_float8()                  ? stores::float8
            : type.kind == NumberType::bfloat16 ? stores::bfloat16
                                                : stores::float16;
 }
@@ -105,7 +106,7 @@ constexpr OutputFormat with(OutputFormat format,
 
 inline constexpr std::array<OutputFormat, 14> output_formats = [] {
     using F = OutputFormat;
-    constexpr unsigned all = stores::float16 | stores::bfloat16 | stores::integers;
+    constexpr unsigned floats = stores::float16 | stores::bfloat16 | stores::float8;
     return std::array<F, 14>{{
         with({"json", {".json"}, write_json},
              {&F::streams, &F::decimals, &F::json, &F::breaks_lines, &F::has_head,
@@ -121,16 +122,13 @@ inline constexpr std::array<OutputFormat, 14> output_formats = [] {
              {&F::one_array, &F::binary, &F::streams}),
         with({"npz", {".npz"}, write_npz, stores::float16, write_npz_archive},
              {&F::binary, &F::streams, &F::has_head, &F::holds_weights}),
-        with({"safetensors",
-              {".safetensors"},
-              write_safetensors,
-              stores::float16 | stores::bfloat16,
-              write_safetensors_archive},
-             {&F::binary, &F::streams, &F::has_head, &F::holds_weights}),
+        with(
+            {"safetensors", {".safetensors"}, write_safetensors, floats, write_safetensors_archive},
+            {&F::binary, &F::streams, &F::has_head, &F::holds_weights}),
         with({"torch", {".torch"}, write_torch}, {&F::decimals}),
         with({"table", {".table"}, write_table}, {&F::decimals, &F::marks_masked}),
-        with({"c", {".h"}, write_c, all}, {&F::streams}),
-        with({"memh", {".memh", ".mem"}, write_memh, all}, {&F::streams}),
+        with({"c", {".h"}, write_c, floats | stores::integers}, {&F::streams}),
+        with({"memh", {".memh", ".mem"}, write_memh, floats | stores::integers}, {&F::streams}),
         with({"folder", {"/"}, write_manifest, stores::float16 | stores::integers},
              {&F::binary, &F::streams, &F::has_head, &F::is_folder}),
         with({"none"}, {&F::streams}),

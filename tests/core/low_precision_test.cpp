@@ -11,17 +11,14 @@ using namespace attn;
 constexpr double infinity = std::numeric_limits<double>::infinity();
 __extension__ using Exact = __int128;
 
-/// A type of 16 bits as IEEE 754 defines it.
+/// A type of few bits as IEEE 754 defines it, or OCP.
 struct Small {
-    int fraction, bias;
-    std::uint16_t (*round)(double);
-    float (*widen)(std::uint16_t);
+    int fraction, bias, sign;
+    int infinite;  ///< what follows the largest number: infinity, of e4m3 NaN
+    int (*round)(double);
+    float (*widen)(int);
 
-    std::uint16_t infinite() const {
-        return static_cast<std::uint16_t>(0x7fff >> fraction << fraction);
-    }
-
-    /// The value of positive finite bits; of infinity's, the next power of two.
+    /// The value of positive finite bits; of those after the largest, what they would be.
     double value(int bits) const {
         const int exponent = bits >> fraction, rest = bits & ((1 << fraction) - 1);
         return exponent == 0 ? std::ldexp(rest, 1 - bias - fraction)
@@ -29,8 +26,21 @@ struct Small {
     }
 };
 
-const Small types[] = {{10, 15, half_of_double, float_of_half},
-                       {7, 127, bfloat16_of_double, float_of_bfloat16}};
+template <auto round, auto widen>
+constexpr Small small(int fraction, int bias, int infinite) {
+    using Bits = decltype(round(0));
+    return {fraction,
+            bias,
+            1 << (8 * sizeof(Bits) - 1),
+            infinite,
+            [](double x) -> int { return round(x); },
+            [](int bits) { return widen(static_cast<Bits>(bits)); }};
+}
+
+const Small types[] = {small<half_of_double, float_of_half>(10, 15, 0x7c00),
+                       small<bfloat16_of_double, float_of_bfloat16>(7, 127, 0x7f80),
+                       small<e4m3_of_double, float_of_e4m3>(3, 7, 0x7f),
+                       small<e5m2_of_double, float_of_e5m2>(2, 15, 0x7c)};
 
 /// x = significand * 2^exponent, exactly.
 struct Parts {
@@ -51,25 +61,25 @@ StoredWord as_fixed(double x, int bits, int fraction) {
     return stored(x, {.kind = NumberType::fixed, .bits = bits, .fraction = fraction});
 }
 
-TEST_CASE("low precision: every value, tie and neighbour of a tie of the 16-bit types") {
+TEST_CASE("low precision: every value, tie and neighbour of a tie of the small types") {
     for (const Small& type : types) {
         int wrong = 0;
         const auto check = [&](double x, int bits) {
             wrong += type.round(x) == bits ? 0 : 1;
-            wrong += type.round(-x) == (bits | 0x8000) ? 0 : 1;
+            wrong += type.round(-x) == (bits | type.sign) ? 0 : 1;
         };
-        for (int bits = 0; bits < type.infinite(); ++bits) {
+        for (int bits = 0; bits < type.infinite; ++bits) {
             const double here = type.value(bits), tie = (here + type.value(bits + 1)) / 2;
-            const auto low = static_cast<std::uint16_t>(bits);
-            wrong += type.widen(low) == static_cast<float>(here) ? 0 : 1;
+            wrong += type.widen(bits) == static_cast<float>(here) ? 0 : 1;
+            wrong += type.widen(bits | type.sign) == -static_cast<float>(here) ? 0 : 1;
             check(here, bits);
             check(std::nextafter(here, infinity), bits);
             check(std::nextafter(tie, 0.0), bits);
             check(tie, bits + bits % 2);
             check(std::nextafter(tie, infinity), bits + 1);
         }
-        check(infinity, type.infinite());
-        check(std::numeric_limits<double>::max(), type.infinite());
+        check(infinity, type.infinite);
+        check(std::numeric_limits<double>::max(), type.infinite);
         check(std::numeric_limits<double>::min(), 0);
         check(std::numeric_limits<double>::denorm_min(), 0);
         const double nan = std::numeric_limits<double>::quiet_NaN();
@@ -79,7 +89,38 @@ TEST_CASE("low precision: every value, tie and neighbour of a tie of the 16-bit 
         wrong += std::isnan(type.widen(type.round(std::bit_cast<double>(0x7ff0'0000'0000'0001u))))
                      ? 0
                      : 1;
+        // All bits that are no number are NaN, but infinity's.
+        for (int bits = type.infinite; bits < type.sign; ++bits)
+            wrong += std::isnan(type.widen(bits)) || std::isinf(type.widen(type.infinite)) ? 0 : 1;
         CHECK(wrong == 0);
+    }
+}
+
+TEST_CASE("low precision: float8 saturates at its largest numbers if it is told to") {
+    for (const NumberType kind : {NumberType::float8_e4m3, NumberType::float8_e5m2}) {
+        const NumberTypeRow& row = row_of(kind);
+        const StoredType saturates{.kind = kind, .saturates = true}, other{.kind = kind};
+        const bool has_infinity = kind == NumberType::float8_e5m2;
+        const double tie = row.largest + std::ldexp(row.unit, std::ilogb(row.largest));
+        CAPTURE(row.name);
+        for (const double x : {0.3, row.largest, tie, row.largest * 1.5, 1e300, infinity})
+            for (const double sign : {1, -1}) {
+                const bool is_beyond = has_infinity ? x >= tie : x > tie;
+                const StoredWord most = stored(sign * x, saturates), word = stored(sign * x, other);
+                CHECK(most.saturated == is_beyond);
+                CHECK(word.saturated == (is_beyond && !(has_infinity && std::isinf(x))));
+                const double number = stored_number(sign * x, saturates);
+                CHECK(number == sign * (is_beyond ? row.largest : row.round(x)));
+                CHECK(most.word == stored(number, other).word);
+                CHECK(std::isfinite(stored_number(sign * x, other)) == !is_beyond);
+                // A word beyond the range is right where the number may be beyond it.
+                const RightWords right(other, 0);
+                CHECK(right.hold(stored_number(sign * x, other), sign * x, 0));
+                CHECK(right.hold(stored_number(sign * 1e300, other), sign * x, 0) == is_beyond);
+                CHECK(RightWords(saturates, 0).hold(number, sign * x, 0));
+            }
+        CHECK(std::isnan(stored_number(std::nan(""), saturates)));
+        CHECK(!stored(std::nan(""), saturates).saturated);
     }
 }
 
@@ -177,18 +218,18 @@ static_assert(!has_type<bool> && !has_type<std::int32_t> && !has_type<std::uint1
               !has_type<std::uint64_t> && !has_type<long double>);
 
 TEST_CASE("number types: the rows of floating-point types agree with their rounding") {
-    for (const auto& judged : judged_types) {
-        const NumberType type = judged.first;
-        const NumberTypeRow& row = row_of(type);
+    for (const NumberTypeRow& row : number_types) {
+        if (row.round == nullptr) continue;
+        const NumberType type = row.type;
         CAPTURE(row.name);
+        CHECK((row.round(-infinity) == -infinity) == (type != NumberType::float8_e4m3));
         CHECK(row.round(row.largest) == row.largest);
-        CHECK(row.round(-infinity) == -infinity);
         CHECK(row.round(row.least) == row.least);
         CHECK(row.round(row.least / 2) == 0);
         CHECK(row.round(1 + row.unit) == 1);  // a tie, to even
         CHECK(row.round(1 + 2 * row.unit) == 1 + 2 * row.unit);
         CHECK(row.least_normal() / row.least * row.unit == 0.5);
-        CHECK(std::isinf(row.round(row.largest + row.largest * row.unit)));
+        CHECK(!std::isfinite(row.round(row.largest + row.largest * row.unit)));
         if (!row.largest_text.empty())
             CHECK(row.round(std::strtod(std::string(row.largest_text).c_str(), nullptr)) ==
                   row.largest);

@@ -204,8 +204,9 @@ TEST_CASE("formats: a reader of any format that streams gets every bit back, und
 
 TEST_CASE("formats: stored types have the words of the rounded numbers") {
     std::mt19937_64 random(8);
-    for (const char* name : {"float16", "bfloat16", "int8:0.05", "fixed:1,0", "fixed:12,8",
-                             "fixed:16,20", "fixed:31,-3", "fixed:64,40"})
+    for (const char* name : {"float16", "bfloat16", "float8_e4m3fn", "float8_e4m3fn:SAT",
+                             "float8_e5m2", "float8_e5m2:SAT", "int8:0.05", "fixed:1,0",
+                             "fixed:12,8", "fixed:16,20", "fixed:31,-3", "fixed:64,40"})
         for (const Shape& shape : shapes) {
             CAPTURE(name);
             StoredType type;
@@ -220,11 +221,12 @@ TEST_CASE("formats: stored types have the words of the rounded numbers") {
                               words = text_of(write_memh, report);
             const Decoded c = test::decode_c(header), memh = test::decode_memh(words);
             const int width = type.width();
-            const std::string kind = !type.is_integer() ? "uint16_t"
-                                     : width <= 8       ? "int8_t"
-                                     : width <= 16      ? "int16_t"
-                                     : width <= 32      ? "int32_t"
-                                                        : "int64_t";
+            const std::string kind = type.is_float8()     ? "uint8_t"
+                                     : !type.is_integer() ? "uint16_t"
+                                     : width <= 8         ? "int8_t"
+                                     : width <= 16        ? "int16_t"
+                                     : width <= 32        ? "int32_t"
+                                                          : "int64_t";
             CHECK(c.type.starts_with("static const " + kind + " x_7["));
             REQUIRE(c.words.size() == values.size());
             REQUIRE(memh.words.size() == values.size());
