@@ -24,6 +24,13 @@ std::size_t choose_tiles_per_item(const TileGrid& grid, const AttentionCall<T>& 
     return grid.splits == 1 && many && enough ? kernels::max_tiles_per_item : 1;
 }
 
+/// As many as leave enough items for all threads: each product over queries is then longer.
+std::size_t choose_tiles_of_backward(const TileGrid& grid, std::size_t threads) {
+    constexpr std::size_t items_per_thread = 4;
+    const std::size_t most = grid.tiles() / (items_per_thread * threads);
+    return std::clamp<std::size_t>(most, 1, kernels::max_tiles_per_item);
+}
+
 template <class T>
 TileGrid make_grid(std::size_t lanes, const AttentionCall<T>& call, const FusedOutputs<T>& out,
                    std::size_t threads, const FusedUse& use) {
@@ -36,14 +43,16 @@ TileGrid make_grid(std::size_t lanes, const AttentionCall<T>& call, const FusedO
     TileGrid grid;
     grid.sizes = sizes;
     grid.lanes = lanes;
-    grid.by_rows = group * sizes.queries <= row_by_row && !use.totals;
-    grid.head_by_head = call.dropout.head_by_head && !use.totals;
-    grid.in_order = use.in_order || use.totals || call.dropout.p != 0;
-    if (grid.in_order) return grid;
+    const bool for_others = use.totals || use.backward;
+    grid.by_rows = group * sizes.queries <= row_by_row && !for_others;
+    grid.head_by_head = call.dropout.head_by_head && !for_others;
+    grid.in_order = use.in_order || for_others || call.dropout.p != 0;
+    if (use.in_order || use.totals || call.dropout.p != 0) return grid;
     // Few queries of several heads that share keys fill one tile together.
     for (std::size_t heads = 2; heads <= std::min(group, lanes); ++heads)
         if (group % heads == 0 && heads * sizes.queries <= lanes) grid.heads_per_tile = heads;
-    if (use.weights) return grid;
+    if (use.backward) grid.tiles_per_item = choose_tiles_of_backward(grid, threads);
+    if (use.weights || use.backward) return grid;
     const bool few = sizes.batch * sizes.heads * sizes.queries <= few_rows;
     if (few && sizes.keys >= 2 * split_keys)
         grid.splits = (sizes.keys + split_keys - 1) / split_keys;
@@ -62,7 +71,7 @@ FusedCall<T>::FusedCall(const kernels::Kernel& kernel, const AttentionCall<T>& c
       dropout_(use.totals ? no_dropout : call.dropout, grid_.sizes, call.first_query,
                kernel.table->draws),
       steps_(steps_taken(call, call.biases.size())),
-      workers_(std::min(threads.threads(), grid_.items())) {
+      workers_(use.totals || use.backward ? 0 : std::min(threads.threads(), grid_.items())) {
     const ScoreRow any{call, call.scale, nullptr, grid_.sizes.heads, d_k(),         0,
                        0,    0,          0,       &call.sizes,       call.first_key};
     for (const auto& [key, formula] : call.score_formulas)
@@ -74,23 +83,27 @@ FusedCall<T>::FusedCall(const kernels::Kernel& kernel, const AttentionCall<T>& c
         slots_.assign(grid_.sizes.heads, not_chosen);
         for (std::size_t i = out.heads->size(); i-- > 0;) slots_[(*out.heads)[i]] = i;
     }
-    if (!use.totals)
-        for (FusedWorker<T>& worker : workers_) allocate(worker, use.weights);
+    for (FusedWorker<T>& worker : workers_) allocate(worker, use.weights);
     if (grid_.splits > 1) allocate_splits();
     folds_scale_ = call.head_scales.empty() && query_is_in_range(std::abs(call.scale / divisor_));
 }
 
 template <class T>
-void FusedCall<T>::allocate(FusedWorker<T>& worker, bool weights) const {
-    const bool by_rows = grid_.by_rows;
+void FusedCall<T>::reserve(FusedWorker<T>& worker) const {
     for (std::size_t i = 0; i < grid_.tiles_per_item; ++i)
-        worker.plans[i].reserve(call_.mask, grid_.keys_per_tile(), entries_.vector_lanes, by_rows);
+        worker.plans[i].reserve(call_.mask, grid_.keys_per_tile(), entries_.vector_lanes,
+                                grid_.by_rows);
+    dropout_.reserve(worker.keep);
+}
+
+template <class T>
+void FusedCall<T>::allocate(FusedWorker<T>& worker, bool weights) const {
+    reserve(worker);
     worker.scratch.reserve(tile_scratch() * grid_.tiles_per_item);
-    worker.weights.reserve(by_rows
+    worker.weights.reserve(grid_.by_rows
                                ? kernels::block_keys
                                : kernels::weights_size(entries_.lanes, grid_.sizes.keys, weights));
     worker.discarded.reserve(out_.heads == nullptr ? d_v() : std::max(d_v(), grid_.sizes.keys));
-    dropout_.reserve(worker.keep);
 }
 
 template <class T>

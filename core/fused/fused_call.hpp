@@ -27,12 +27,13 @@ struct FusedUse {
     bool in_order = false;  ///< tiles are in the order of the rows of (batch, heads, q_len)
     bool weights = false;   ///< they are written
     bool totals = false;    ///< tiles are filled for others: in order, of one head, without dropout
+    bool backward = false;  ///< tiles are filled for others: in order of batch, head and query
 };
 
 template <class T>
 class FusedCall {
 public:
-    /// Allocates what `run` needs; for totals nothing.
+    /// Allocates what `run` needs; if tiles are filled for others nothing.
     FusedCall(const kernels::Kernel& kernel, const AttentionCall<T>& call,
               const FusedOutputs<T>& out, ThreadPool& threads, const FusedUse& use);
 
@@ -43,6 +44,9 @@ public:
     void finish();
 
     const TileGrid& grid() const { return grid_; }
+
+    /// Allocates what fill_tile needs.
+    void reserve(FusedWorker<T>& worker) const;
 
     /// Fills the i-th tile of a worker, but for its outputs.
     void fill_tile(const TileRows& rows, std::size_t i, FusedWorker<T>& worker) const;

@@ -4,6 +4,7 @@
 #include "core/kernels/draws.hpp"
 #include "core/kernels/recurrence.hpp"
 #include "core/kernels/tile_attention.hpp"
+#include "core/kernels/tile_backward.hpp"
 #include "core/kernels/tile_totals.hpp"
 
 namespace attn::kernels {
@@ -14,6 +15,7 @@ constexpr Entries<typename V::Scalar> entries() {
     return {.lanes = V::lanes * V::tile_vectors,
             .vector_lanes = V::lanes,
             .attend = attend<V>,
+            .differentiate = differentiate<V>,
             .total_rows = total_rows<V>,
             .total_keys = total_keys<V>,
             .visit_row = visit_row<V>,

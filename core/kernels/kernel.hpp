@@ -159,6 +159,34 @@ struct KeyTotals {
     T* most;      ///< kv_len elements, which are raised to the largest weight; null: not wanted
 };
 
+/// The gradients of a tile's rows. Rows past the tile's lanes repeat the last and are not written.
+template <class T>
+struct RowGradients {
+    const T* context[max_lanes];  ///< of the loss by the context: rows of d_v, read
+    T* query[max_lanes];          ///< rows of d_k
+    double sink[max_lanes];       ///< by the logit that the lane's sum has besides its keys
+};
+
+/// Tiles of queries that share their keys, in order, all but the last with all lanes: gradients by
+/// the queries, and what they add to those by keys and values.
+template <class T>
+struct Backward {
+    Tile<T>* tiles;  ///< without context, weights and scores
+    RowGradients<T>* rows;
+    std::size_t count;
+    T *key, *value;  ///< gradients: rows of the tiles' d_k and d_v, without gaps
+
+    /// Tiles add to one block of keys after the other, each between these calls: enter(order, block)
+    /// waits until all that comes before has been added to the block, leave(order, next) tells that
+    /// these tiles add no more to blocks before `next`.
+    void (*enter)(void* order, std::size_t block) noexcept;
+    void (*leave)(void* order, std::size_t next) noexcept;
+    void* order;
+
+    T* scratch;              ///< backward_scratch_size(...) elements, aligned to 64 bytes
+    std::size_t kept_keys;   ///< for which there is scratch, a multiple of block_keys
+};
+
 /// Tiles of one head that are computed together, block by block, so that its keys and values are
 /// loaded into the second-level cache once for all of them.
 inline constexpr std::size_t max_tiles_per_item = 4;
@@ -180,6 +208,23 @@ constexpr std::size_t row_scratch_size(std::size_t d_k) {
 constexpr std::size_t weights_size(std::size_t lanes, std::size_t kv_len, bool weights) {
     const std::size_t blocks = (kv_len + block_keys - 1) / block_keys;
     return lanes * (weights ? blocks * (block_keys + 1) : block_keys);
+}
+
+/// Elements of numbers that are kept for each lane and key of a Backward: the weight, the gradient
+/// by it, and, with a soft cap, the derivative of the score.
+constexpr std::size_t numbers_per_pair(bool softcap) {
+    return softcap ? 3 : 2;
+}
+
+/// Elements of scratch of a Backward of `tiles` tiles of `lanes` lanes.
+constexpr std::size_t backward_scratch_size(std::size_t tiles, std::size_t lanes, std::size_t d_k,
+                                            std::size_t d_v, std::size_t kv_len,
+                                            std::size_t kept_keys, bool softcap) {
+    constexpr std::size_t max_vector = 16;  // lanes
+    const std::size_t blocks = (kv_len + block_keys - 1) / block_keys;
+    const std::size_t in_tile = 3 * d_k + 2 * d_v + 2 * max_vector + 3 + partial_sums + 6 + blocks;
+    return tiles * lanes * (in_tile + kept_keys * numbers_per_pair(softcap)) +
+           block_keys * (lanes + d_k + max_vector);
 }
 
 /// Rows of x (each d_in long, x_stride apart) times one panel of a weight: out[r][c] for c below
@@ -230,6 +275,7 @@ struct Entries {
     std::size_t lanes;         ///< queries of a whole tile, and columns of a panel
     std::size_t vector_lanes;  ///< of one vector
     void (*attend)(Tile<T>* tiles, std::size_t count) noexcept;  ///< 1 or max_tiles_per_item
+    void (*differentiate)(const Backward<T>&) noexcept;
     /// Without values, context, weights and dropout: the scratch needs d_k * lanes elements and
     /// weights_buffer those of a block.
     void (*total_rows)(Tile<T>&, RowTotals<T>&) noexcept;

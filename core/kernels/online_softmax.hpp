@@ -38,9 +38,10 @@ public:
     explicit OnlineSoftmax(T* buffer)
         : shift_(buffer), sum_(buffer + L), peak_(buffer + 2 * L), block_sum_(buffer + 3 * L) {}
 
-    void start() {
+    /// A first shift above all scores is replaced by the peak of the row's first visible block.
+    void start(T shift = 0) {
         for (std::size_t l = 0; l < L; l += W) {
-            V::set(0).store(shift_ + l);
+            V::set(shift).store(shift_ + l);
             V::set(0).store(sum_ + l);
         }
     }
@@ -90,6 +91,23 @@ public:
             const V factor = rescaling(old, next);
             V::mul(V::load(sum_ + l), factor).store(sum_ + l);
             scale(l, factor);
+        }
+    }
+
+    /// Adds the term of a sink, a logit for each lane. If no key is visible to a lane, it is the
+    /// only term and the shift. `scale` as in update.
+    template <class Scale>
+    void add_sinks(const T* sinks, std::size_t lanes, Scale scale) {
+        for (std::size_t l = 0; l < lanes; l += W) {
+            const V sink = V::load(sinks + l);
+            sink.store(peak_ + l);
+            V::where_above(V::load(sum_ + l), V::set(0), V::load(shift_ + l), sink)
+                .store(shift_ + l);
+        }
+        update(lanes, scale);
+        for (std::size_t l = 0; l < lanes; l += W) {
+            const V term = exponential(V::sub(V::load(sinks + l), V::load(shift_ + l)));
+            V::add(V::load(sum_ + l), term).store(sum_ + l);
         }
     }
 

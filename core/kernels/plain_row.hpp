@@ -52,15 +52,22 @@ public:
     /// visit(key, score) for every key visible to the row, in order.
     template <class Visit>
     void each_key(Visit visit) const {
-        for (std::size_t i = 0; i < t_.strip_count; ++i) {
-            const Strip& s = t_.strips[i];
+        each_product(t_.strips, t_.strips + t_.strip_count, [&](std::size_t key, T product) {
+            visit(key, modified(t_, lane_, key, product));
+        });
+    }
+
+    /// The same of some strips, with the products of query and keys.
+    template <class Visit>
+    void each_product(const Strip* first, const Strip* end, Visit visit) const {
+        for (const Strip* strip = first; strip != end; ++strip) {
+            const Strip& s = *strip;
             if (vector_ < s.first_vector || vector_ >= s.end_vector) continue;
             std::size_t seen[group], count = 0;
             const auto visit_group = [&] {
                 T score[group] = {};
                 products(seen, count, score);
-                for (std::size_t j = 0; j < count; ++j)
-                    visit(seen[j], modified(t_, lane_, seen[j], score[j]));
+                for (std::size_t j = 0; j < count; ++j) visit(seen[j], score[j]);
                 count = 0;
             };
             for (std::size_t k = 0; k < s.keys; ++k) {
@@ -72,13 +79,13 @@ public:
         }
     }
 
-private:
     /// Differences are rounded as T's are.
     static double power(T score, T peak) {
         const T below = score - peak;
         return __builtin_exp(static_cast<double>(below));
     }
 
+private:
     bool sees(const Strip& s, std::size_t k) const {
         if (s.visible != nullptr && (s.visible[k] >> lane_ & 1) == 0) return false;
         for (std::size_t i = 0; i < t_.step_count; ++i)

@@ -127,11 +127,35 @@ inline void apply_to_column(const Step<T>& step, const Tile<T>& t, const Strip& 
     }
 }
 
-/// The remaining steps and the masks, on one vector of lanes.
+/// Where the soft cap leaves its derivative by the score: that of the strip's first key and first
+/// lane, and the distance of keys; null: it does not.
+template <class T>
+struct Slopes {
+    T* start = nullptr;
+    std::size_t stride = 0;
+};
+
+/// The soft cap and its derivative, 1 - tanh^2, or 0 for NaN.
 template <class V, class T = typename V::Scalar>
-inline void modify_column(const Tile<T>& t, const Strip& s, const Column<V>& column) {
+inline void cap_with_slope(const Step<T>& step, const Column<V>& column, Slopes<T> slopes) {
+    const V cap = V::load(step.number + column.lane);
+    column.each([&](std::size_t k, V x) {
+        const V level = tanh(x);
+        V::max(V::sub(V::set(1), V::mul(level, level)), V::set(0))
+            .store(slopes.start + k * slopes.stride + column.lane);
+        return V::mul(cap, level);
+    });
+}
+
+/// The remaining steps and the masks, on one vector of lanes. 
+template <class V, class T = typename V::Scalar>
+inline void modify_column(const Tile<T>& t, const Strip& s, const Column<V>& column,
+                          Slopes<T> slopes = {}) {
     for (std::size_t i = t.folded_steps; i < t.step_count; ++i)
-        apply_to_column(t.steps[i], t, s, column);
+        if (slopes.start != nullptr && t.steps[i].kind == StepKind::softcap)
+            cap_with_slope(t.steps[i], column, slopes);
+        else
+            apply_to_column(t.steps[i], t, s, column);
     if (s.visible != nullptr)
         column.each([&](std::size_t k, V x) {
             return V::where(s.visible[k] >> column.lane, x, V::set(masked_score<T>));

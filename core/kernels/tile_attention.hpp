@@ -51,7 +51,7 @@ public:
     /// Divides by the sums and writes context, weights and sums; then recomputes the rows that are
     /// out of range.
     void finish() {
-        if (t_.has_sink) add_sinks();
+        if (t_.has_sink) softmax_.add_sinks(t_.sink, used_vectors() * W, scale_context());
         t_.out_of_range = lanes_out_of_range();
         T reciprocal[L];
         for (std::size_t l = 0; l < L; l += W) {
@@ -214,7 +214,7 @@ private:
     void weigh_block(const Strip* first, const Strip* end) {
         softmax_.start_block();
         for (const Strip* s = first; s != end; ++s) score(*s);
-        update_shifts();
+        softmax_.update(used_vectors() * W, scale_context());
         for (const Strip* s = first; s != end; ++s) exponentiate(*s);
     }
 
@@ -227,13 +227,13 @@ private:
         score_strip<V>(t_, s, query_, weights_of(s.first_key), softmax_.peak());
     }
 
-    void update_shifts() {
-        softmax_.update(used_vectors() * W, [&](std::size_t lane, V factor) {
+    auto scale_context() const {
+        return [this](std::size_t lane, V factor) {
             for (std::size_t c = 0; c < t_.d_v; ++c) {
                 T* at = context_ + c * L + lane;
                 V::mul(V::load(at), factor).store(at);
             }
-        });
+        };
     }
 
     /// Scores become exponentials; those of dropped keys count in the sum and then become 0.
@@ -281,23 +281,6 @@ private:
                 if (zero[l] != 0 || !(total[l] > 0)) lanes |= std::uint64_t{1} << (v * W + l);
         }
         return lanes;
-    }
-
-    /// One more term in the sum of every lane. If no key is visible to the lane, it is the only
-    /// term and the shift.
-    void add_sinks() {
-        for (std::size_t l = 0; l < used_vectors() * W; l += W) {
-            const V sink = V::load(t_.sink + l);
-            sink.store(softmax_.peak() + l);
-            V::where_above(V::load(softmax_.sum() + l), V::set(0), V::load(softmax_.shift() + l),
-                           sink)
-                .store(softmax_.shift() + l);
-        }
-        update_shifts();
-        for (std::size_t l = 0; l < used_vectors() * W; l += W) {
-            const V term = exponential(V::sub(V::load(t_.sink + l), V::load(softmax_.shift() + l)));
-            V::add(V::load(softmax_.sum() + l), term).store(softmax_.sum() + l);
-        }
     }
 
     void write_weights(const T* reciprocal) {

@@ -40,7 +40,8 @@ private:
 /// Scores of a strip, (keys, tile lanes), modified and masked. `query` is packed, and `peak` holds
 /// a number per lane, which is raised to the lane's largest score.
 template <class V, class T = typename V::Scalar>
-inline void score_strip(const Tile<T>& t, const Strip& s, const T* query, T* scores, T* peak) {
+inline void score_strip(const Tile<T>& t, const Strip& s, const T* query, T* scores, T* peak,
+                        Slopes<T> slopes = {}) {
     constexpr std::size_t W = V::lanes, L = W * V::tile_vectors;
     const std::size_t first = s.first_vector;
     multiply<V>(s.end_vector - first, s.keys,
@@ -49,7 +50,7 @@ inline void score_strip(const Tile<T>& t, const Strip& s, const T* query, T* sco
                 Store<V>{scores + first * W, L, nullptr, 0});
     for (std::size_t v = first; v < s.end_vector; ++v) {
         T* column = scores + v * W;
-        modify_column(t, s, Column<V>{column, s.keys, v * W});
+        modify_column(t, s, Column<V>{column, s.keys, v * W}, slopes);
         V highest[4];
         for (V& p : highest) p = V::load(peak + v * W);
         std::size_t k = 0;

@@ -175,7 +175,7 @@ private:
             record_operand("grad_past_state", by.past_state);
             return by;
         }
-        AttentionGradients<T> by = attend_backward(call_, gradient, recorder_);
+        AttentionGradients<T> by = attn::attend_backward(plan_, call_, gradient, recorder_, stages_.pool);
         if (recorder_.records("grad_sink")) {
             Array<T> sums = Array<T>::from_shape({plan_.config.sink.size()});
             sums.fill(T{0});
@@ -185,7 +185,7 @@ private:
             recorder_.keep_as_is("grad_sink", std::move(sums));
         }
         const std::vector<std::string> masks = additive_masks(plan_.operands);
-        for (std::size_t i = 0; i < masks.size(); ++i)
+        for (std::size_t i = 0; i < by.biases.size(); ++i)
             record_operand(
                 masks[i] == "mask" ? ArrayId("grad_mask") : ArrayId("grad_key_padding_mask"),
                 Array<T>(by.biases[i]));

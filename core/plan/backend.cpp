@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "core/fused/attend_fused.hpp"
+#include "core/fused/backward_fused.hpp"
 #include "core/fused/kernel_formula.hpp"
 #include "core/kernels/dispatch.hpp"
 #include "core/linear/linear.hpp"
@@ -103,11 +104,12 @@ void attend_linear(const Plan& plan, AttentionCall<T>&& call, const HeadRows<T>&
 
 /// The part of the question that no fused kernel computes: "writes mask"; empty: none.
 std::string lacks_of_kernels(const Plan& plan) {
-    if (plan.config.backward && !plan.config.rule) return "computes gradients";
     if (!plan.config.rule && plan.config.mask_method == MaskMethod::renormalize)
         return "has mask_method renormalize";
     if (plan.config.prob_mod) return "has prob_mod";
     if (plan.config.top_k) return "has top_k";
+    if (plan.config.backward && !plan.config.score_formulas.empty())
+        return concat("has gradients of ", plan.config.score_formulas[0].key);
     for (const auto& [key, formula] : plan.config.score_formulas)
         if (!suits_kernels(formula, plan.expression_sizes()))
             return formula.nodes.size() > kernels::max_formula_nodes
@@ -162,6 +164,15 @@ void attend(const Plan& plan, AttentionCall<T>&& call, const HeadRows<T>& contex
         return attend_by_kernel(plan, std::move(call), context, recorder, pool);
     const Tensor4<T> heads = attend(call, recorder);
     if (plan.needs_context()) copy_heads(heads.data(), heads.shape(), context);
+}
+
+template <class T>
+AttentionGradients<T> attend_backward(const Plan& plan, const AttentionCall<T>& call,
+                                      const Tensor4<T>& grad_context, Recorder& recorder,
+                                      ThreadPool& pool) {
+    if (plan.backend->is_fused())
+        return backward_fused(*plan.backend->kernel, call, grad_context, pool);
+    return attend_backward(call, grad_context, recorder);
 }
 
 template <class T>
@@ -254,6 +265,10 @@ template void attend(const Plan&, AttentionCall<float>&&, const HeadRows<float>&
                      ThreadPool&);
 template void attend(const Plan&, AttentionCall<double>&&, const HeadRows<double>&, Recorder&,
                      ThreadPool&);
+template AttentionGradients<float> attend_backward(const Plan&, const AttentionCall<float>&,
+                                                   const Tensor4<float>&, Recorder&, ThreadPool&);
+template AttentionGradients<double> attend_backward(const Plan&, const AttentionCall<double>&,
+                                                    const Tensor4<double>&, Recorder&, ThreadPool&);
 template void attend_part(const Backend&, const AttentionCall<float>&, const HeadRows<float>&,
                           double*, ThreadPool&);
 template void attend_part(const Backend&, const AttentionCall<double>&, const HeadRows<double>&,

@@ -4,7 +4,7 @@
 
 #include "core/base/thread_pool.hpp"
 #include "core/kernels/kernel.hpp"
-#include "core/operator/attention.hpp"
+#include "core/operator/backward.hpp"
 #include "core/operator/projection.hpp"
 #include "core/plan/plan.hpp"
 
@@ -30,6 +30,13 @@ std::span<const Backend> backends();
 template <class T>
 void attend(const Plan& plan, AttentionCall<T>&& call, const HeadRows<T>& context,
             Recorder& recorder, ThreadPool& pool);
+
+/// Its gradients from those by the context, (batch, heads, q_len, d_v). A fused kernel records
+/// nothing, and leaves those by additive masks out.
+template <class T>
+AttentionGradients<T> attend_backward(const Plan& plan, const AttentionCall<T>& call,
+                                      const Tensor4<T>& grad_context, Recorder& recorder,
+                                      ThreadPool& pool);
 
 /// The context of every query over the call's keys, which may be some of a sequence's, and its
 /// logsumexp in double, (batch, heads, q_len). A query that attends to none of the keys has context

@@ -1,0 +1,177 @@
+#include "core/fused/backward_fused.hpp"
+
+#include <algorithm>
+#include <atomic>
+
+#include "core/fused/fused_call.hpp"
+#include "core/kernels/dispatch.hpp"
+
+namespace attn {
+namespace {
+
+/// The order in which items of work add to the gradients of keys and values that they share, so that
+/// sums do not depend on the threads: an item waits, block by block, for those before it. They have
+/// all begun, since threads take items in order.
+class AddingOrder {
+public:
+    AddingOrder(std::size_t items, std::size_t items_per_chain)
+        : passed_(items), items_per_chain_(items_per_chain) {}
+
+    /// One item's place in the order; at its end it is out of the way, however it ends.
+    class Place {
+    public:
+        Place(AddingOrder& order, std::size_t item)
+            : order_(order), item_(item), first_(item - item % order.items_per_chain_) {}
+        Place(const Place&) = delete;
+        Place& operator=(const Place&) = delete;
+        ~Place() { leave(this, std::numeric_limits<std::size_t>::max()); }
+
+        static void enter(void* place, std::size_t block) noexcept {
+            const auto& self = *static_cast<Place*>(place);
+            for (std::size_t item = self.first_; item < self.item_; ++item) {
+                std::atomic<std::size_t>& passed = self.order_.passed_[item];
+                for (std::size_t now; (now = passed.load(std::memory_order_acquire)) <= block;)
+                    passed.wait(now, std::memory_order_acquire);
+            }
+        }
+        static void leave(void* place, std::size_t next) noexcept {
+            const auto& self = *static_cast<Place*>(place);
+            std::atomic<std::size_t>& passed = self.order_.passed_[self.item_];
+            passed.store(next, std::memory_order_release);
+            passed.notify_all();
+        }
+
+    private:
+        AddingOrder& order_;
+        std::size_t item_, first_;
+    };
+
+private:
+    std::vector<std::atomic<std::size_t>> passed_;  // blocks that an item adds nothing more to
+    std::size_t items_per_chain_;
+};
+
+/// Weights and gradients of a worker's tiles are kept up to this size, and computed twice beyond it.
+constexpr std::size_t max_kept_bytes = std::size_t{1} << 25;
+
+template <class T>
+class BackwardCall {
+    struct Worker {
+        FusedWorker<T> fused;
+        kernels::RowGradients<T> rows[kernels::max_tiles_per_item];
+        AlignedArray<T> scratch;
+    };
+
+public:
+    BackwardCall(const kernels::Kernel& kernel, const AttentionCall<T>& call,
+                 const Tensor4<T>& grad_context, ThreadPool& pool)
+        : entries_(kernels::entries_of<T>(kernel)), call_(call), grad_context_(grad_context),
+          pool_(pool), fused_(kernel, call, no_outputs_, pool, {.backward = true}),
+          grid_(fused_.grid()), kept_keys_(choose_kept_keys()),
+          order_(grid_.items(), grid_.items() / (call.key.shape(0) * call.key.shape(1))),
+          workers_(std::min(pool.threads(), grid_.items())),
+          gradients_{Tensor4<T>::from_shape(call.query.shape()),
+                     Tensor4<T>::from_shape(call.key.shape()),
+                     Tensor4<T>::from_shape(call.value.shape()), {}} {
+        const std::size_t scratch = kernels::backward_scratch_size(
+            grid_.tiles_per_item, entries_.lanes, d_k(), d_v(), grid_.sizes.keys, kept_keys_,
+            call.softcap != 0);
+        for (Worker& worker : workers_) {
+            fused_.reserve(worker.fused);
+            worker.scratch.reserve(scratch);
+        }
+        if (!call.sink.empty()) sinks_.reserve(call.query.size() / d_k());
+    }
+
+    AttentionGradients<T> run() {
+        gradients_.key.fill(T{0});
+        gradients_.value.fill(T{0});
+        run_in_slots(pool_, grid_.items(),
+                     [&](std::size_t item, std::size_t slot) { run_item(item, workers_[slot]); });
+        if (!call_.sink.empty()) sum_sinks();
+        return std::move(gradients_);
+    }
+
+private:
+    std::size_t d_k() const { return call_.query.shape(3); }
+    std::size_t d_v() const { return call_.value.shape(3); }
+
+    std::size_t choose_kept_keys() const {
+        constexpr std::size_t block = kernels::block_keys;
+        const std::size_t row = grid_.tiles_per_item * entries_.lanes *
+                                kernels::numbers_per_pair(call_.softcap != 0) * sizeof(T);
+        const std::size_t most = std::max<std::size_t>(max_kept_bytes / (row * block), 1);
+        return std::clamp<std::size_t>((grid_.sizes.keys + block - 1) / block, 1, most) * block;
+    }
+
+    void run_item(std::size_t item, Worker& worker) {
+        AddingOrder::Place place(order_, item);
+        const TileRange range = grid_.tiles_of(item);
+        for (std::size_t i = 0; i < range.count; ++i) {
+            const TileRows rows = grid_.rows_of(range.first + i);
+            kernels::Tile<T>& tile = worker.fused.tiles[i];
+            fused_.fill_tile(rows, i, worker.fused);
+            tile.d_v = d_v();
+            for (std::size_t l = 0; l < kernels::max_lanes; ++l) {
+                const std::size_t row = fused_.row_of(rows, std::min(l, tile.lanes - 1));
+                worker.rows[i].context[l] = grad_context_.data() + row * d_v();
+                worker.rows[i].query[l] = gradients_.query.data() + row * d_k();
+            }
+        }
+        const kernels::Tile<T>& first = worker.fused.tiles[0];
+        entries_.differentiate({.tiles = worker.fused.tiles,
+                                .rows = worker.rows,
+                                .count = range.count,
+                                .key = gradients_.key.data() + (first.key - call_.key.data()),
+                                .value = gradients_.value.data() + (first.value - call_.value.data()),
+                                .enter = AddingOrder::Place::enter,
+                                .leave = AddingOrder::Place::leave,
+                                .order = &place,
+                                .scratch = worker.scratch.data(),
+                                .kept_keys = kept_keys_});
+        if (call_.sink.empty()) return;
+        for (std::size_t i = 0; i < range.count; ++i) {
+            const TileRows rows = grid_.rows_of(range.first + i);
+            for (std::size_t l = 0; l < worker.fused.tiles[i].lanes; ++l)
+                sinks_.data()[fused_.row_of(rows, l)] = worker.rows[i].sink[l];
+        }
+    }
+
+    void sum_sinks() {
+        const TileSizes& sizes = grid_.sizes;
+        gradients_.sink.assign(sizes.heads, 0);
+        for_each_index(sizes.batch * sizes.heads * sizes.queries, [&](std::size_t row) {
+            gradients_.sink[row / sizes.queries % sizes.heads] += sinks_.data()[row];
+        });
+    }
+
+    const kernels::Entries<T>& entries_;
+    const AttentionCall<T>& call_;
+    const Tensor4<T>& grad_context_;
+    ThreadPool& pool_;
+    const FusedOutputs<T> no_outputs_{};
+    FusedCall<T> fused_;
+    const TileGrid& grid_;
+    std::size_t kept_keys_;
+    AddingOrder order_;
+    std::vector<Worker> workers_;
+    AttentionGradients<T> gradients_;
+    AlignedArray<double> sinks_;  // of each row
+};
+
+}  // namespace
+
+template <class T>
+AttentionGradients<T> backward_fused(const kernels::Kernel& kernel, const AttentionCall<T>& call,
+                                     const Tensor4<T>& grad_context, ThreadPool& pool) {
+    return BackwardCall<T>(kernel, call, grad_context, pool).run();
+}
+
+template AttentionGradients<float> backward_fused(const kernels::Kernel&,
+                                                  const AttentionCall<float>&,
+                                                  const Tensor4<float>&, ThreadPool&);
+template AttentionGradients<double> backward_fused(const kernels::Kernel&,
+                                                   const AttentionCall<double>&,
+                                                   const Tensor4<double>&, ThreadPool&);
+
+}  // namespace attn

@@ -1,0 +1,254 @@
+// The gradients by every fused kernel that this processor runs: over the whole space of questions,
+// generated from seeds, against the formula in long double; ATTN_TEST_CASES and ATTN_TEST_SEED as in
+// kernel_test.cpp.
+#include "core/fused/backward_fused.hpp"
+#include "tests/support/kernel_check.hpp"
+#include "tests/support/random_call.hpp"
+
+namespace backward_test {
+namespace {
+
+using namespace attn;
+using test::Exact;
+using test::GeneratedQuestion;
+
+/// Gradients, row by row, and for each row the sum of the sizes of its largest terms.
+template <class Real>
+struct Gradients {
+    std::vector<Real> query, key, value, sink, query_size, key_size, value_size, sink_size;
+    Real largest_score = 0;
+};
+
+template <class Real>
+Real largest(const std::vector<Real>& numbers) {
+    Real most = 0;
+    for (Real x : numbers)
+        if (std::isfinite(x)) most = std::max(most, std::abs(x));
+    return most;
+}
+
+template <class Real, class T>
+Real largest(const T* row, std::size_t length) {
+    return largest(std::vector<Real>(row, row + length));
+}
+
+/// ALiBi's slope, from weights of the forward formula it would not be known.
+template <class T>
+double slope_of(const GeneratedQuestion<T>& q, std::size_t h) {
+    return alibi_slope(q.call, q.heads(), h);
+}
+
+/// The gradients step by step in Real, over visible pairs alone.
+template <class Real, class T>
+Gradients<Real> formula(const GeneratedQuestion<T>& question, const Tensor4<T>& grad_context) {
+    const AttentionCall<T>& call = question.call;
+    const std::size_t batch = question.batch(), heads = question.heads(), queries = question.q_len(),
+                      keys = question.kv_len(), d_k = call.query.shape(3), d_v = call.value.shape(3);
+    const std::size_t kv_heads = call.key.shape(1), group = heads / kv_heads;
+    const auto real = [](auto x) { return static_cast<Real>(x); };
+    Gradients<Real> g;
+    g.query.assign(call.query.size(), 0);
+    g.key.assign(call.key.size(), 0);
+    g.value.assign(call.value.size(), 0);
+    g.sink.assign(call.sink.empty() ? 0 : heads, 0);
+    g.query_size.assign(batch * heads * queries, 0);
+    g.key_size.assign(batch * kv_heads * keys, 0);
+    g.value_size = g.key_size;
+    g.sink_size = g.sink;
+    const Real cap = real(call.softcap), least = real(std::numeric_limits<T>::min());
+    Tensor4<T> drops;
+    if (call.dropout.p != 0) drops = dropout_mask<T>(call.dropout, 0, {batch, heads, queries, keys});
+    std::vector<Real> score(keys), weight(keys), slope(keys), by_weight(keys), kept(keys);
+    for (std::size_t row = 0; row < batch * heads * queries; ++row) {
+        const std::size_t q = row % queries, h = row / queries % heads, b = row / queries / heads;
+        const std::size_t kv_row = (b * kv_heads + h / group) * keys;
+        const Real scale = real(scale_of(call, call.scale, h));
+        const Real position = real(q) + real(question.offset[question.offset.size() == 1 ? 0 : b]);
+        const T* of_query = call.query.data() + row * d_k;
+        const T* of_context = grad_context.data() + row * d_v;
+        Real peak = call.sink.empty() ? real(-std::numeric_limits<double>::infinity())
+                                      : real(static_cast<T>(call.sink[h]));
+        const Real sink = peak;
+        std::vector<std::size_t> seen;
+        for (std::size_t k = 0; k < keys; ++k)
+            if (question.sees(b, q, k)) seen.push_back(k);
+        for (const std::size_t k : seen) {
+            Real x = 0;
+            for (std::size_t i = 0; i < d_k; ++i)
+                x += real(of_query[i]) * real(call.key.data()[(kv_row + k) * d_k + i]);
+            x *= scale;
+            slope[k] = 1;
+            if (cap != 0) {
+                const Real level = std::tanh(x / cap);
+                slope[k] = 1 - level * level;
+                x = cap * level;
+            }
+            const Real distance = real(k) - position;
+            if (call.alibi)
+                x += real(static_cast<T>(slope_of(question, h))) *
+                     (call.alibi_distance ? distance : -std::abs(distance));
+            for (const Array<double>& bias : question.biases) x += real(bias(q, k));
+            score[k] = x;
+            peak = x <= peak || std::isnan(peak) ? peak : x;
+            if (std::isfinite(x)) g.largest_score = std::max(g.largest_score, std::abs(x));
+        }
+        Real sum = call.sink.empty() ? 0 : std::exp(sink - peak), mean = 0, mean_size = 0, most = 0;
+        for (const std::size_t k : seen) sum += std::exp(score[k] - peak);
+        for (const std::size_t k : seen) {
+            weight[k] = std::exp(score[k] - peak) / sum;
+            kept[k] = 1;
+            if (call.dropout.p != 0)
+                kept[k] = drops.data()[row * keys + k] == 0 ? 0 : 1 / real(1 - call.dropout.p);
+            by_weight[k] = 0;
+            for (std::size_t c = 0; kept[k] != 0 && c < d_v; ++c)
+                by_weight[k] += real(of_context[c]) * real(call.value.data()[(kv_row + k) * d_v + c]);
+            by_weight[k] *= kept[k];
+            mean += weight[k] * by_weight[k];
+            mean_size += weight[k] * std::abs(by_weight[k]);
+            most = std::max(most, std::abs(by_weight[k]));
+        }
+        if (!call.sink.empty()) {
+            g.sink[h] -= std::exp(sink - peak) / sum * mean;
+            g.sink_size[h] += std::exp(sink - peak) / sum * most;
+        }
+        for (const std::size_t k : seen) {
+            const Real by_score = weight[k] * (by_weight[k] - mean) * slope[k] * scale;
+            const Real size = std::max(
+                weight[k] * (std::abs(by_weight[k]) + mean_size) * slope[k] * std::abs(scale),
+                least);
+            if (weight[k] > 0) g.largest_score = std::max(g.largest_score, peak - score[k]);
+            const T* of_key = call.key.data() + (kv_row + k) * d_k;
+            for (std::size_t i = 0; i < d_k; ++i) {
+                g.query[row * d_k + i] += by_score * real(of_key[i]);
+                g.key[(kv_row + k) * d_k + i] += by_score * real(of_query[i]);
+            }
+            const Real dropped = weight[k] * kept[k];
+            for (std::size_t c = 0; c < d_v; ++c)
+                g.value[(kv_row + k) * d_v + c] += dropped * real(of_context[c]);
+            g.query_size[row] += size * largest<Real>(of_key, d_k);
+            g.key_size[kv_row + k] += size * largest<Real>(of_query, d_k);
+            g.value_size[kv_row + k] += dropped * largest<Real>(of_context, d_v);
+        }
+    }
+    return g;
+}
+
+template <class T>
+Tensor4<T> as_tensor(const std::vector<T>& numbers, const Tensor4<T>& like) {
+    Tensor4<T> tensor = Tensor4<T>::from_shape(like.shape());
+    std::copy(numbers.begin(), numbers.end(), tensor.begin());
+    return tensor;
+}
+
+template <class T>
+bool same_bits(const AttentionGradients<T>& a, const AttentionGradients<T>& b) {
+    return test::same_bits(a.query, b.query) && test::same_bits(a.key, b.key) &&
+           test::same_bits(a.value, b.value) &&
+           std::equal(a.sink.begin(), a.sink.end(), b.sink.begin(), b.sink.end(),
+                      [](double x, double y) { return x == y || (std::isnan(x) && std::isnan(y)); });
+}
+
+/// A generated question with a gradient by its context.
+template <class T>
+struct Case {
+    GeneratedQuestion<T> question;
+    Tensor4<T> grad_context;
+    std::mt19937_64 random;
+
+    explicit Case(std::uint64_t seed)
+        : question(test::generate_question<T>(seed)), random(seed + 1) {
+        AttentionCall<T>& call = question.call;
+        const bool is_float = sizeof(T) == 4;
+        const double sizes[] = {1, 1, 1, 1e-30, is_float ? 1e-42 : 1e-320, is_float ? 1e30 : 1e300};
+        const double size = sizes[random() % 6];
+        grad_context = test::random_tensor<T>(
+            {question.batch(), question.heads(), question.q_len(), call.value.shape(3)}, size,
+            seed + 2);
+        question.words += " by context " + std::to_string(size);
+        if (random() % 4 == 0)
+            for (std::size_t h = 0; h < question.heads(); ++h)
+                call.head_scales.push_back(call.scale * static_cast<double>(h + 1));
+        if (random() % 4 == 0)
+            for (Tensor4<T>* tensor : {&call.key, &call.value, &call.query, &grad_context})
+                if (random() % 2 == 0) poison(*tensor);
+    }
+
+    /// NaN and infinities in a few rows.
+    void poison(Tensor4<T>& tensor) {
+        const std::size_t length = tensor.shape(3), rows = tensor.size() / length;
+        for (std::size_t i = 0; i < 1 + rows / 40; ++i) {
+            const T numbers[] = {std::numeric_limits<T>::quiet_NaN(),
+                                 std::numeric_limits<T>::infinity(),
+                                 -std::numeric_limits<T>::infinity()};
+            tensor.data()[random() % rows * length + random() % length] = numbers[random() % 3];
+        }
+        question.words += " poisoned";
+    }
+
+    AttentionGradients<T> answer(const kernels::Kernel& kernel, std::size_t threads) const {
+        ThreadPool pool(threads);
+        return backward_fused(kernel, question.call, grad_context, pool);
+    }
+};
+
+/// How many rows could be checked.
+template <class T>
+std::size_t check(std::uint64_t seed) {
+    const Case<T> asked(seed);
+    CAPTURE(asked.question.words);
+    const AttentionCall<T>& call = asked.question.call;
+    const Gradients<long double> truth = formula<long double>(asked.question, asked.grad_context);
+    const Gradients<T> plain = formula<T>(asked.question, asked.grad_context);
+    const auto rows_of = [](const Tensor4<T>& x) { return x.size() / x.shape(3); };
+    const Tensor4<T> plain_query = as_tensor(plain.query, call.query),
+                     plain_key = as_tensor(plain.key, call.key),
+                     plain_value = as_tensor(plain.value, call.value);
+    const test::RowCheck<T> query(truth.query, plain_query, plain.query, rows_of(call.query)),
+        key(truth.key, plain_key, plain.key, rows_of(call.key)),
+        value(truth.value, plain_value, plain.value, rows_of(call.value));
+    const long double eps =
+        std::numeric_limits<T>::epsilon() / 2 * (1 + std::min(truth.largest_score, 1e9L) / 16);
+    const auto unit = [&](long double term) {
+        return eps * std::max<long double>(term, std::numeric_limits<T>::min());
+    };
+    long double sink_error = 0;
+    for (std::size_t h = 0; h < truth.sink.size(); ++h)
+        if (std::isfinite(plain.sink[h]))
+            sink_error = std::max(sink_error, std::abs(plain.sink[h] - truth.sink[h]));
+    std::optional<AttentionGradients<T>> first;
+    for (const kernels::Kernel* kernel : kernels::supported()) {
+        CAPTURE(std::string(kernel->name));
+        const AttentionGradients<T> got = asked.answer(*kernel, 1);
+        CHECK(query.first_wrong(got.query, unit(largest(truth.query_size))) == "");
+        CHECK(key.first_wrong(got.key, unit(largest(truth.key_size))) == "");
+        CHECK(value.first_wrong(got.value, unit(largest(truth.value_size))) == "");
+        REQUIRE(got.sink.size() == truth.sink.size());
+        for (std::size_t h = 0; h < truth.sink.size(); ++h)
+            if (std::isfinite(plain.sink[h]))
+                CHECK(std::abs(static_cast<long double>(got.sink[h]) - truth.sink[h]) <=
+                      2 * sink_error + 4 * unit(largest(truth.sink_size)));
+        for (const std::size_t threads : {2u, 3u}) CHECK(same_bits(asked.answer(*kernel, threads), got));
+        if (std::string(kernel->name) == "generic") continue;
+        if (!first) first = got;
+        CHECK(same_bits(got, *first));
+    }
+    return query.usable() + key.usable() + value.usable();
+}
+
+std::uint64_t number_from_environment(const char* name, std::uint64_t otherwise) {
+    const char* text = std::getenv(name);
+    return text == nullptr ? otherwise : std::strtoull(text, nullptr, 10);
+}
+
+TEST_CASE_TEMPLATE("backward, generated: every magnitude and option, NaN and infinities anywhere", T,
+                   float, double) {
+    const std::uint64_t first = number_from_environment("ATTN_TEST_SEED", 1);
+    const std::uint64_t count = number_from_environment("ATTN_TEST_CASES", test::cases(200));
+    std::size_t usable = 0;
+    for (std::uint64_t seed = first; seed < first + count; ++seed) usable += check<T>(seed);
+    CHECK(usable > count * 20);
+    MESSAGE(count << " questions from seed " << first << ", " << usable << " rows");
+}
+
+}  // namespace
+}  // namespace backward_test
