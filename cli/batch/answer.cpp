@@ -111,6 +111,7 @@ void check_answer_format(Request& request, const io::OutputFormat* packed,
          {"store", request.store.has_value(),
           "an answer of a batch is JSON, which keeps numbers as computed; expected --out-dir "
           "DIR as well, or no such setting"}});
+    request.settings.emit = arrays_to_write(request);
     check_style_and_store(request);
 }
 
