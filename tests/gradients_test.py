@@ -25,6 +25,8 @@ GRADIENTS = {"inputs", "context", "value_input", "query", "key", "value", "past_
 SCORE_MODS = ("score - 0.1 * abs(q - k)", "tanh(score / 3) * 3 + 0.2 * score", "score * score / 4 - exp(-abs(score))",
               "q >= k ? score * 1.5 : 0.3 * score", "max(score, -1) + min(score * 0.5, 2)", "pow(abs(score) + 1, 1.5)",
               "sqrt(score * score + 1) / (2 + h) - log(3 + score * score)", "score % 2.5 + floor(0.2 * k)")
+OF_REFERENCE = {"grad_mask", "grad_key_padding_mask"} | {"grad_" + n for n in (
+    "attention_weights", "weights_before_dropout", "capped_scores", "scaled_scores", "scores", "output")}
 PROB_MODS = ("p * p", "p / (p + 0.1)", "p > 0.05 ? p : 0.5 * p", "sqrt(p + 0.01) * exp(-p)")
 
 
@@ -107,6 +109,28 @@ def save(folder, index, weights, moved=None, by=0):
         w + by if n == moved else w for n, w in weights.items()})
 
 
+def check_kernels(attn, asked, answers, folder):
+    """The gradients by operands and parameters from every kernel that runs here, where it computes the question."""
+    failed, compared = [], 0
+    for kernel in ("generic", "avx2", "avx512", "neon"):
+        records = []
+        for request in asked:
+            names = [n for n in answers[request["id"]] if n.startswith("grad_") and n not in OF_REFERENCE]
+            records.append(request | {"kernel": kernel, "emit": names})
+        for request, answer in zip(records, run(attn, records, folder)):
+            if "error" in answer:
+                if "kernel" not in answer["error"]["where"]:
+                    failed.append((request["id"], kernel + ": " + answer["error"]["message"]))
+                continue
+            for name in request["emit"]:
+                compared += 1
+                found, expected = numbers(answer[name]), numbers(answers[request["id"]][name])
+                if not np.allclose(found, expected, rtol=1e-9, atol=1e-11 * (1 + np.abs(expected).max())):
+                    failed.append((request["id"], f"{name} of {kernel}: {np.abs(found - expected).max()}"))
+    print(compared, "arrays of kernels")
+    return failed
+
+
 def check_generated(attn, options, folder):
     cases = []
     for i in range(options.count):
@@ -152,6 +176,7 @@ def check_generated(attn, options, folder):
                     moved[name] = with_infinities((at + sign * STEP * direction).tolist())
                 records.append(moved)
     answers = {a["id"]: a for a in run(attn, asked, folder)}
+    failed += check_kernels(attn, asked, answers, folder)
     moved = run(attn, records, folder)
 
     def loss(request, answer):
