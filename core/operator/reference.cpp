@@ -100,11 +100,11 @@ void take_step(const StepUse& use, Tensor4<T>& scores, const AttentionCall<T>& c
         const std::size_t b = row / rows / heads, h = row / rows % heads,
                           q = call.first_query + row % rows;
         const auto position = as_signed(q) + call.offset.of(b);
-        std::get<ApplyStep<T>>(use.step.apply)(std::span(scores.data() + row * keys, keys),
-                                               {call, call.scale, call.biases.data(), heads, d_k, b,
-                                                h, q, position, &call.sizes, call.first_key,
-                                                call.type},
-                                               use.index);
+        std::get<ApplyStep<T>>(use.step.apply)(
+            std::span(scores.data() + row * keys, keys),
+            {call, call.scale, call.biases.data(), heads, d_k, b, h, q, position, &call.sizes,
+             call.first_key, call.type},
+            use.index);
     });
 }
 
@@ -290,8 +290,8 @@ Tensor4<T> attend_from_scores(const AttentionCall<T>& call, Tensor4<T> scores, R
         Tensor4<T> masked_weights = where_allowed(std::move(softmaxed), T{0});
         recorder.record("masked_weights", masked_weights);
         const Tensor4<T> allowed = where_allowed(modified, masked);
-        weights = renormalize(
-            masked_weights, softmax(allowed, mask, {}, call.softmax_type).weights, recorder);
+        weights = renormalize(masked_weights, softmax(allowed, mask, {}, call.softmax_type).weights,
+                              recorder);
         recorder.finish("softmax_weights", weights);
         record_statistics(call, allowed, mask, weights, recorder);
     }
