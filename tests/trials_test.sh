@@ -3,7 +3,6 @@
 # says in its first lines. They omit the manual, the schema and lists in messages, which change often.
 # Usage: trials_test.sh          applies them to a copy of the sources
 #        trials_test.sh FOLDER   also builds the copy, in this folder, which is kept, and asks the program
-# shellcheck disable=SC2086  # modes and layers are lists of words
 set -eu
 root=$(cd "$(dirname "$0")/.." && pwd)
 if [ $# -eq 0 ]; then
@@ -36,9 +35,8 @@ for patch in "$root"/tests/trials/*.patch; do
 done
 grep -q key_bias "$copy/core/plan/operand_table.hpp"
 [ $# -ne 0 ] || exit $failed
-cmake -S "$copy" -B "$copy/build" -DCMAKE_BUILD_TYPE=None -DCMAKE_CXX_FLAGS=-O0 -DCMAKE_UNITY_BUILD=ON \
-    -DATTN_TESTS=ON >"$copy.log"
-cmake --build "$copy/build" --target attn core_test -j"$(nproc)" >>"$copy.log"
+cmake -S "$copy" -B "$copy/build" -DCMAKE_BUILD_TYPE=None -DCMAKE_CXX_FLAGS=-O0 -DCMAKE_UNITY_BUILD=ON >"$copy.log"
+cmake --build "$copy/build" --target attn -j"$(nproc)" >>"$copy.log"
 attn=$copy/build/attn
 
 # key_bias: added to the scores of its key, as an additive mask of the same numbers is.
@@ -72,35 +70,4 @@ cc -O1 bias.c -lm -o of_bias
 ./of_bias >said.txt || expect repro "$(cat said.txt)" "exit 0"
 "$attn" explain sdpa bias.json >said.txt
 grep -q key_bias said.txt || expect explain "no key_bias" "its term"
-
-# bfloat16: each named array has numbers of the type, and what cannot compute in it says so.
-"$copy/build/tests/core_test" --test-case='bfloat16*' >said.txt || expect core_test "$(cat said.txt)" "exit 0"
-grep -q ' 1 passed' said.txt || expect core_test "$(cat said.txt)" "a test of bfloat16"
-layer='data/journey.csv --d-out 4 --seed 1 --qkv-bias'
-for mode in causal 'multihead --heads 2' 'causal --mask-method renormalize --dropout 0.5'; do
-    "$attn" $mode $layer --dtype bfloat16 --emit all --output rounded.json
-    "$attn" $mode $layer --dtype bfloat16 --emit all --store bfloat16 --output stored.safetensors
-    "$attn" $mode $layer --emit all --output wide.json
-    "$attn" compare rounded.json stored.safetensors --atol 0 --rtol 0 >said.txt || expect "$mode" "$(cat said.txt)" equal
-    ! "$attn" compare wide.json stored.safetensors --atol 0 --rtol 0 >said.txt || expect "$mode" equal "rounded numbers"
-    "$attn" ${mode%% *} --config rounded.json --output again.json
-    expect "a saved result of $mode" "$(numbers again.json)" "$(numbers rounded.json)"
-done
-"$attn" check causal $layer --dropout 0.5 --mask-method renormalize --against rounded.json >said.txt ||
-    expect "check of rounded numbers" "$(cat said.txt)" "right in bfloat16"
-refused() { # KEY COMMAND...
-    key=$1
-    shift
-    if "$attn" "$@" --dtype bfloat16 >said.txt 2>error.txt || [ -s said.txt ]; then
-        expect "$*" "$(cat said.txt)" "an error"
-    fi
-    expect "$*" "$(grep -c "^attn: error: --$key.*bfloat16" error.txt) of $(wc -l <error.txt)" "1 of 1"
-}
-refused kernel causal $layer --kernel generic
-refused dtype linear data/journey.csv
-refused dtype self --rand 3,4
-refused dtype self --text 'Your journey starts'
-refused dtype partial causal $layer --kv-range 0:3 --output part.npz
-refused dtype check causal $layer --against rounded.json
-refused dtype repro causal $layer
 exit $failed

@@ -65,8 +65,8 @@ struct Side {
         if (!of.is_text()) return;
         // Text has no types: 0.43 means the nearest float32, if float32 numbers were written.
         const std::optional<NumberType> meant = type ? type : other.type;
-        if (!meant || (row_of(*meant).unit > row_of(NumberType::float32).unit &&
-                       meant != array->type))
+        if (!meant ||
+            (row_of(*meant).unit > row_of(NumberType::float32).unit && meant != array->type))
             return;
         for (double& value : numbers.values) value = row_of(*meant).round(value);
     }

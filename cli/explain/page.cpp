@@ -167,7 +167,7 @@ void Explanation::draw(std::string_view name, std::size_t head, const std::strin
     report.title_start += "  ";
     NamedArray matrix = matrix_of(*array, batch, head, plan.heads);
     // A file's numbers are read as float64, but have the decimals of their own dtype.
-    if (plan.config.dtype == NumberType::float32)
+    if (arithmetic_of(plan.config.dtype) == NumberType::float32)
         if (const auto* wide = std::get_if<Array<double>>(&matrix.values))
             matrix.values = Array<float>(*wide);
     io::HeatMap map = io::make_heat_map(report, matrix, masked_cells(*this, matrix, head),

@@ -156,6 +156,8 @@ io::Report weights_report(const Request& request, const Plan& plan, const Result
             return io::name_layer_weights(*weights, saved_layer(request, plan), plan.heads);
         },
         *result.weights);
+    for (NamedArray& array : report.arrays)
+        if (is_rounded(plan.config.dtype)) array.type = plan.config.dtype;
     return report;
 }
 

@@ -293,10 +293,9 @@ Answer answer(PlannedQuestion&& planned, const Runtime& runtime) {
         return compute(plan, std::move(question.operands), runtime.pool);
     });
     for (const Overflow& overflow : result.overflows)
-        question.notes.push_back(concat(overflow.array.row().name,
-                                        index_text(overflow.index), " is beyond the range of ",
-                                        row_of(plan.config.dtype).name, " (",
-                                        row_of(plan.config.dtype).largest_text,
+        question.notes.push_back(concat(overflow.array.row().name, index_text(overflow.index),
+                                        " is beyond the range of ", row_of(plan.config.dtype).name,
+                                        " (", row_of(plan.config.dtype).largest_text,
                                         ") and becomes an infinity"));
     return {std::move(question), std::move(plan), std::move(result), std::move(mask)};
 }

@@ -60,27 +60,26 @@ void require_array(const io::InputFile& file, const io::ResultHead& head, const 
                                                "result without --store");
 }
 
-/// Whether the request computes in a finer type than that of the result's numbers.
-bool is_widened(const Request& request, const io::ResultHead& head) {
+/// The type of the result's numbers, if the request computes in a finer one.
+std::optional<NumberType> widened_type(const Request& request, const io::ResultHead& head) {
     const json name = member(*head.config, "dtype");
     for (const auto& [type, its_name] : dtype_names) {
         // Results of a type that holds operands alone are of float32.
         const bool is_held = (row_of(type).uses & use::holds) != 0;
         const NumberType of_result = is_held ? NumberType::float32 : type;
-        if (name == its_name)
-            return request.has("dtype") &&
-                   row_of(request.settings.dtype).unit < row_of(of_result).unit;
+        if (name == its_name && request.has("dtype") &&
+            row_of(request.settings.dtype).unit < row_of(of_result).unit)
+            return of_result;
     }
-    return false;
+    return std::nullopt;
 }
 
 /// The digits that a finer type would read are not in the result.
-[[noreturn]] void refuse_rounded(const Request& request, const io::ResultHead& head,
-                                 const std::string& name) {
-    const std::string dtype = member(*head.config, "dtype").get<std::string>();
+[[noreturn]] void refuse_rounded(const Request& request, const std::string& location,
+                                 const std::string& name, NumberType type) {
     throw setting_error(request, "dtype",
-                        concat(head.location, " holds ", name, " rounded to ", dtype,
-                               "; expected --dtype ", dtype,
+                        concat(location, " holds ", name, " rounded to ", row_of(type).name,
+                               "; expected --dtype ", row_of(type).name,
                                ", or the question's own input and flags in place of the result"));
 }
 
@@ -148,6 +147,7 @@ Request with_config(Request request, const json& config, const std::string& loca
 void take_question(Request& request, Input& input) {
     io::InputFile& file = input.file;
     io::ResultHead head(file);
+    const io::ResultHead given = head;
     const bool has_own_weights = request.keeps_flag("weights");
     const json all_operands = member(*head.layout, "operands");
     const bool has_norms = all_operands.contains("norm") || all_operands.contains("head_norms");
@@ -159,7 +159,7 @@ void take_question(Request& request, Input& input) {
                                 "; expected that, or --weights MODEL without --config");
     const auto is_given = [&](const char* key) { return request.keeps_flag(key); };
     const json path = member(*head.config, "weights");
-    const bool widens = is_widened(request, head);
+    const std::optional<NumberType> widens = widened_type(request, head);
     const auto first_of_model = std::ranges::find_if(settings_of_model, is_given);
     const char* const of_its_model = first_of_model != settings_of_model.end() ? *first_of_model
                                      : widens && path.is_string()              ? "dtype"
@@ -222,9 +222,9 @@ void take_question(Request& request, Input& input) {
                                 "--weights MODEL");
     const json boolean = member(*head.layout, "boolean");
     const auto take = [&](const std::string& key, const std::string& array) {
-        require_array(file, head, array);
+        require_array(file, given, array);
         if (widens && std::find(boolean.begin(), boolean.end(), key) == boolean.end())
-            refuse_rounded(request, head, array);
+            refuse_rounded(request, file.location, array, *widens);
         request.locations[key] = Location(file.location + ":" + array);
     };
     for (const OperandRow& row : operand_rows) {
@@ -237,9 +237,9 @@ void take_question(Request& request, Input& input) {
         if (key == "inputs" && file.arrays) file.array = key;
     }
     if (has_ids) {
-        require_array(file, head, "token_ids");
+        require_array(file, given, "token_ids");
         request.locations["token_ids"] = Location(file.location + ":token_ids");
-        if (!has_norms) require_array(file, head, "inputs");
+        if (!has_norms) require_array(file, given, "inputs");
         for (const double id : read_saved(input, "token_ids", NumberType::float64).take<double>()) {
             if (!(id >= 0 && id < 0x1p53 && id == std::trunc(id)))
                 fail_in_result(file.location,
@@ -256,9 +256,9 @@ void take_question(Request& request, Input& input) {
                        "its layer has norms, whose parameters a result does not hold; expected the "
                        "request that it was computed from");
     if (has_norms) return;
-    if (widens) refuse_rounded(request, head, "W_query");
+    if (widens) refuse_rounded(request, file.location, "W_query", *widens);
     for (const auto& [name, shape] : operands.items())
-        if (name.starts_with("W_") || name.starts_with("b_")) require_array(file, head, name);
+        if (name.starts_with("W_") || name.starts_with("b_")) require_array(file, given, name);
     request.locations.try_emplace("weights", file.location);
 }
 

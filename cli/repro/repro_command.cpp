@@ -57,8 +57,8 @@ void check_settings(const Request& request, const LanguageRow& language) {
             throw setting_error(
                 request, key,
                 concat("is not in programs in ", language.name, "; expected --to numpy or torch"));
-    const bool has_type = language.name == "torch" ||
-                          (language.name == "numpy" && s.dtype == NumberType::float16);
+    const bool has_type =
+        language.name == "torch" || (language.name == "numpy" && s.dtype == NumberType::float16);
     if (is_rounded(s.dtype) && !has_type)
         throw setting_error(request, "dtype",
                             concat("programs in ", language.name, " do not compute in ",

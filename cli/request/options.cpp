@@ -13,11 +13,9 @@ namespace {
 constexpr Modes multihead = in(Mode::multihead), sdpa = in(Mode::sdpa), cross = in(Mode::cross);
 constexpr Modes linear = in(Mode::linear), bare_operands = sdpa | linear;
 constexpr Modes one_input = in(Mode::self) | in(Mode::causal) | multihead | linear;
-constexpr Modes layers = one_input | cross;
-constexpr Modes with_out = multihead | cross | linear;
+constexpr Modes layers = one_input | cross, with_out = multihead | cross | linear;
 constexpr Modes several_heads = with_out | sdpa;
-constexpr Modes all_modes = every_mode;
-constexpr Modes softmax = all_modes & ~linear;
+constexpr Modes all_modes = every_mode, softmax = all_modes & ~linear;
 
 constexpr unsigned source = as_key | as_flag | in_batch | in_explain;  // where the input comes from
 constexpr unsigned flag_only = as_flag | in_batch | in_explain;
@@ -382,11 +380,9 @@ constexpr Option table[] = {
      "type of draws, steps and results, which are float32 with float8: keys and values that are given, and "
      "parameters, are rounded to it", everywhere | whole_model},
     {"softmax_dtype", numerics, softmax, setting_among<rounding_names, &S::softmax_dtype>, {}, "",
-     "with --dtype bfloat16 or float16: the type that the steps of a softmax are rounded to (default float32)",
-     everywhere},
+     "with --dtype bfloat16 or float16: type of the steps of a softmax (default float32)", everywhere},
     {"accumulate", numerics, softmax, setting_among<rounding_names, &S::accumulate>, {}, "",
-     "with --dtype bfloat16 or float16: the type that sums of products are rounded to after each addition "
-     "(default float32)", everywhere},
+     "with --dtype bfloat16 or float16: type of sums of products, after each addition (default float32)", everywhere},
     {"kernel", numerics, all_modes, choice<NamedBackend>, {}, "",
      "what computes: PyTorch's arithmetic step by step, or a fused kernel; auto: that of this "
      "processor where the work is large; also by the environment's ATTN_KERNEL",

@@ -51,7 +51,8 @@ inline std::uint32_t without_bits(std::uint32_t bits, int cut) {
 }
 
 inline float in_bfloat16(float x) {
-    return std::isnan(x) ? x : std::bit_cast<float>(without_bits(std::bit_cast<std::uint32_t>(x), 16));
+    return std::isnan(x) ? x
+                         : std::bit_cast<float>(without_bits(std::bit_cast<std::uint32_t>(x), 16));
 }
 
 inline float in_float16(float x) {
@@ -68,7 +69,7 @@ inline float in_float16(float x) {
 }  // namespace
 
 float rounded(float x, NumberType dtype) {
-    return dtype == NumberType::bfloat16 ? in_bfloat16(x)
+    return dtype == NumberType::bfloat16  ? in_bfloat16(x)
            : dtype == NumberType::float16 ? in_float16(x)
                                           : x;
 }

@@ -132,7 +132,7 @@ void keep_token_ids(const Plan& plan, const Operands& operands, Recorder& record
     recorder.keep_as_is("token_ids", std::move(ids));
 }
 
-/// Of what is no mask, which add_rules() rounds.
+/// Except masks, which add_rules() rounds.
 template <class T>
 void round_operands(Operands& operands, NumberType dtype) {
     if (!is_rounded(dtype) || is_dry_run()) return;

@@ -69,9 +69,8 @@ void fill_trunc_normal(Generator& generator, std::span<T> out, double mean, doub
             if (is_pending[i] == 0) continue;
             out[i] = candidates[i];
             const T x = round(round(out[i] - static_cast<T>(mean)) / static_cast<T>(std));
-            is_pending[i] = draws_normals
-                                ? out[i] < low || out[i] > high
-                                : round(std::log(chance)) > round(round(x * x) * T{-0.5});
+            is_pending[i] = draws_normals ? out[i] < low || out[i] > high
+                                          : round(std::log(chance)) > round(round(x * x) * T{-0.5});
         }
     }
 }

@@ -40,8 +40,7 @@ States rows_of_ids(const EmbeddingSpec& spec, const ModelInput& input, const std
     States x = States::zeros(dtype, 1, input.ids.size(), width);
     numbers_of(x)([&](auto* row) {
         for (const std::uint64_t id : input.ids) {
-            add_row(spec.ids, static_cast<std::size_t>(id), spec.scale, row, width, dtype,
-                    ids);
+            add_row(spec.ids, static_cast<std::size_t>(id), spec.scale, row, width, dtype, ids);
             row += width;
         }
         if (spec.id_factors == nullptr) return;

@@ -46,7 +46,7 @@ struct AttentionCall : ScoreSettings {
     NumberType type = NumberType::float32;          ///< of its arrays
     NumberType softmax_type = NumberType::float32;  ///< of the steps in a softmax
     NumberType sum_type = NumberType::float32;      ///< of sums of products, after each addition
-    Tensor4<T> query;  ///< (batch, heads, q_len, d_k)
+    Tensor4<T> query;                               ///< (batch, heads, q_len, d_k)
     Tensor4<T> key;    ///< (batch, kv_heads, kv_len, d_k); query head h uses h / (heads / kv_heads)
     Tensor4<T> value;  ///< (batch, kv_heads, kv_len, d_v)
     double scale = 1;

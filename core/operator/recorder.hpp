@@ -24,7 +24,6 @@ public:
     Recorder(const ArraySet& wanted, const ShownAxes& shown, NumberType type = NumberType::float32)
         : wanted_(wanted), shown_(shown), type_(type) {}
 
-
     bool records(ArrayId array) const { return wanted_.has(array); }
     /// Whether it is recorded as its mean over the heads.
     bool averages(ArrayId array) const { return records(array) && shown_.averages(array); }

@@ -235,8 +235,8 @@ Tensor4<T> attend_from_scores(const AttentionCall<T>& call, Tensor4<T> scores, R
         Tensor4<T> masked_weights = where_allowed(std::move(softmaxed), T{0});
         recorder.record("masked_weights", masked_weights);
         const Tensor4<T> allowed = where_allowed(modified, masked);
-        weights = renormalize(
-            masked_weights, softmax(allowed, mask, {}, call.softmax_type).weights, recorder);
+        weights = renormalize(masked_weights, softmax(allowed, mask, {}, call.softmax_type).weights,
+                              recorder);
         recorder.finish("softmax_weights", weights);
         record_statistics(call, allowed, mask, weights, recorder);
     }

@@ -35,8 +35,8 @@ void apply_softcap(std::span<T> scores, const ScoreRow& row, std::size_t) {
     if (cap == T{0}) return;
     // The tanh of a float32 is computed in float64, whose last bit differs between C libraries.
     for (T& score : scores)
-        score = cap * row.round(static_cast<T>(
-                          std::tanh(static_cast<double>(row.round(score / cap)))));
+        score =
+            cap * row.round(static_cast<T>(std::tanh(static_cast<double>(row.round(score / cap)))));
 }
 
 template <class T>

@@ -63,8 +63,8 @@ struct ScoreRow {
     std::size_t heads, d_k;
     std::size_t batch, head, query;
     std::int64_t position;
-    const ExpressionSizes* sizes;  ///< of formulas
-    std::size_t first_key;         ///< the number of key 0 in formulas
+    const ExpressionSizes* sizes;           ///< of formulas
+    std::size_t first_key;                  ///< the number of key 0 in formulas
     NumberType type = NumberType::float32;  ///< that tensor programs round each operation to
 
     template <class T>

@@ -127,7 +127,9 @@ std::string lacks_of_kernels(const Plan& plan) {
         const bool is_step = is_rounded(plan.config.dtype) && !plan.config.rule &&
                              array.row().counts_queries_and_keys();
         const bool is_beyond = array.row().from == From::reference || is_step;
-        if (is_beyond && lacks.empty()) lacks = "writes " + std::string(array.row().name);
+        if (is_beyond && lacks.empty())
+            lacks = concat("writes ", array.row().name, is_step ? " in " : "",
+                           is_step ? row_of(plan.config.dtype).name : "");
     });
     return lacks;
 }
@@ -191,8 +193,7 @@ void attend_part(const Backend& backend, const AttentionCall<T>& call, const Hea
 template <class T>
 void project(const Plan& plan, const Tensor3<T>& x, std::span<const ProjectionTo<T>> projections,
              ThreadPool& pool) {
-    if (plan.backend->is_fused())
-        return project_fused(*plan.backend->kernel, x, projections, pool);
+    if (plan.backend->is_fused()) return project_fused(*plan.backend->kernel, x, projections, pool);
     for (const ProjectionTo<T>& to : projections) {
         const Tensor3<T> result = project(x, to.projection, plan.config.sum_type());
         const std::size_t width = result.shape(2) / to.heads;

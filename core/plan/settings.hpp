@@ -115,8 +115,8 @@ struct Settings : ScoreSettings, MaskSettings, LinearSettings {
     NumberType dtype = NumberType::float32;  ///< of the arithmetic and of results
     /// What given keys and values, and parameters, are rounded to as they are taken.
     std::optional<NumberType> held;
-    /// Of a dtype that is rounded to: what the steps of a softmax and sums of products after each
-    /// addition are rounded to; float32 or the dtype.
+    /// With bfloat16 and float16: the type of the steps of a softmax, and of sums of products after
+    /// each addition; float32 or the dtype.
     std::optional<NumberType> softmax_dtype, accumulate;
     NumberType softmax_type() const { return softmax_dtype.value_or(NumberType::float32); }
     NumberType sum_type() const { return accumulate.value_or(NumberType::float32); }

@@ -57,14 +57,6 @@ std::optional<NumberType> computed_type_of(const StoredArray& array) {
     return (row_of(*array.type).uses & use::computes) != 0 ? array.type : std::nullopt;
 }
 
-/// The type that the decimals of a text read back in, if they are not those of float32 or float64.
-std::optional<NumberType> rounded_type_of(std::string_view array, std::optional<NumberType> dtype) {
-    constexpr std::array<std::string_view, 5> integers{"token_ids", "argmax_key", "top_keys",
-                                                       "mask", "generated"};
-    const bool is_real = std::ranges::find(integers, array) == integers.end();
-    return dtype && is_rounded(*dtype) && is_real ? dtype : std::nullopt;
-}
-
 /// The type that holds the elements of a floating-point array.
 std::optional<NumberType> precision_of(const StoredArray& array) {
     if (!array.type || !is_float(*array.type)) return std::nullopt;
@@ -216,6 +208,10 @@ ResultView::ResultView(InputFile file, Scope scope)
 }
 
 void ResultView::add_array(ArrayView array) {
+    constexpr std::array<std::string_view, 5> integers{"token_ids", "argmax_key", "top_keys",
+                                                       "next_tokens", "generated"};
+    const bool is_real = std::ranges::find(integers, array.name) == integers.end();
+    if (is_text() && is_real && dtype_ && is_rounded(*dtype_)) array.type = dtype_;
     indices_.emplace(array.name, arrays_.size());
     arrays_.push_back(std::move(array));
 }
@@ -269,17 +265,9 @@ void ResultView::find_arrays() {
                        dtype_,
                        {nullptr, &document, std::move(entry.value)},
                        LayerArray{member.key, entry.layer},
-                       entry.is_absent,
-                       {},
-                       rounded_type_of(member.key, dtype_)});
+                       entry.is_absent});
         if (is_array && entries.empty())
-            add_array({member.key,
-                       dtype_,
-                       {nullptr, &document, member},
-                       {},
-                       false,
-                       {},
-                       rounded_type_of(member.key, dtype_)});
+            add_array({member.key, dtype_, {nullptr, &document, member}});
         else if (find_array(member.key) && head_.has_layout())
             throw Error(ErrorKind::input, file_.location, member.key,
                         " is not an array; expected the array of a result");

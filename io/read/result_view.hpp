@@ -114,8 +114,8 @@ struct ArrayView {
     std::optional<LayerArray> of_layer = {};
     bool is_absent = false;                            ///< null: the layer has no such array
     std::shared_ptr<const Array<double>> values = {};  ///< of a member of the head
-    /// Of floating-point elements in a binary file; of text the type that its decimals read back in,
-    /// if that is neither float32 nor float64.
+    /// Of floating-point elements in a binary file; of text the type that its decimals read back
+    /// in, if that is neither float32 nor float64.
     std::optional<NumberType> type = {};
     /// Of an array whose file says that its numbers were rounded by --store.
     std::optional<StoredType> words = {};

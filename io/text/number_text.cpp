@@ -154,10 +154,9 @@ char* write_shortest(char* at, float value, NumberType type) {
         *at = '0';
         return at + 1;
     }
-    const Decimal decimal =
-        shortest(is_rounded(type)
-                     ? binary_of(value, row_of(type))
-                     : binary_of(bits & 0x7fffff, static_cast<int>(bits >> 23 & 0xff)));
+    const Decimal decimal = shortest(
+        is_rounded(type) ? binary_of(value, row_of(type))
+                         : binary_of(bits & 0x7fffff, static_cast<int>(bits >> 23 & 0xff)));
     // As d.dddddddd * 10^exponent, zeros at the end included.
     const int count = count_digits(decimal.digits);
     const std::uint32_t nine = decimal.digits * small_powers[static_cast<std::size_t>(9 - count)];
@@ -185,8 +184,9 @@ char* write_shortest(char* at, float value, NumberType type) {
         const float size = value < 0 ? -value : value;
         std::uint64_t whole = static_cast<std::uint64_t>(size);
         if (is_rounded(type))
-            whole = decimal.digits * std::uint64_t{small_powers[static_cast<std::size_t>(
-                                         std::max(decimal.exponent, 0))]};
+            whole = decimal.digits *
+                    std::uint64_t{
+                        small_powers[static_cast<std::size_t>(std::max(decimal.exponent, 0))]};
         if (exponent >=
             length - 1)  // an integer of possibly more than 9 digits: exact, as in printf
             return std::to_chars(at, at + max_float_length, whole).ptr;

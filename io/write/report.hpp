@@ -134,7 +134,6 @@ void write_json_arrays(Output& out, const std::vector<NamedArray>& arrays, const
                        ThreadPool* workers, bool is_first = false);
 
 /// A tensor's text as PyTorch prints it, "tensor([...])".
-std::string torch_text(const AnyArray& array, int decimals,
-                       NumberType type = NumberType::float32);
+std::string torch_text(const AnyArray& array, int decimals, NumberType type = NumberType::float32);
 
 }  // namespace attn::io

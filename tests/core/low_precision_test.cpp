@@ -124,6 +124,31 @@ TEST_CASE("low precision: float8 saturates at its largest numbers if it is told 
     }
 }
 
+TEST_CASE("low precision: float32 is rounded as float64 is, and the first overflow is found") {
+    std::mt19937_64 random(33);
+    int wrong = 0;
+    for (const NumberType type : {NumberType::float16, NumberType::bfloat16}) {
+        const double largest = row_of(type).largest;
+        for (std::size_t i = 0; i < test::cases(2000000); ++i) {
+            // Random bits, and neighbours of what two numbers of 16 bits have between them.
+            auto bits = static_cast<std::uint32_t>(random());
+            if (i % 2 == 0)
+                bits = (bits & 0xfffff000u) + static_cast<std::uint32_t>(random() % 5) - 2;
+            const auto x = std::bit_cast<float>(bits);
+            const double expected = row_of(type).round(static_cast<double>(x));
+            const float made = rounded(x, type);
+            wrong += std::isnan(x) ? !std::isnan(made)
+                                   : std::bit_cast<std::uint64_t>(double{made}) !=
+                                         std::bit_cast<std::uint64_t>(expected);
+        }
+        std::array<float, 4> numbers{1, static_cast<float>(largest), 3.4e38f, -3.4e38f};
+        if (type == NumberType::float16) numbers[2] = 65520;
+        CHECK(round_all(std::span<float>(numbers), type) == 2);
+        CHECK(round_all(std::span<float>(numbers), type) == 4);
+    }
+    CHECK(wrong == 0);
+}
+
 TEST_CASE("low precision: int8 is the exact quotient, rounded once") {
     std::mt19937_64 random(34);
     int wrong = 0;

@@ -4,6 +4,7 @@
 // in pieces.
 #include <charconv>
 
+#include "core/base/low_precision.hpp"
 #include "io/read/csv.hpp"
 #include "io/read/csv_parts.hpp"
 #include "io/read/input_formats.hpp"
@@ -150,6 +151,36 @@ std::string shortest(float value) {
 
 void check_shortest(float value) {
     if (std::isfinite(value)) CHECK(shortest(value) == chars_of(value));
+}
+
+TEST_CASE("decimals: every number of 16 bits has the fewest digits that read back") {
+    for (const NumberType type : {NumberType::float16, NumberType::bfloat16})
+        for (std::uint32_t bits = 0; bits < 0x10000; ++bits) {
+            const float value = type == NumberType::float16
+                                    ? float_of_half(static_cast<std::uint16_t>(bits))
+                                    : float_of_bfloat16(static_cast<std::uint16_t>(bits));
+            if (!std::isfinite(value)) continue;
+            char text[max_float_length];
+            const std::string shortest(text, write_shortest(text, value, type));
+            CAPTURE(shortest);
+            float read = 0;
+            const auto [end, error] =
+                std::from_chars(shortest.data(), shortest.data() + shortest.size(), read);
+            REQUIRE(end == shortest.data() + shortest.size());
+            REQUIRE(std::bit_cast<std::uint32_t>(rounded(read, type)) ==
+                    std::bit_cast<std::uint32_t>(value));
+            if (value == 0) continue;
+            // With one digit less, not even the nearest decimal reads back.
+            std::string digits;
+            for (const char c : shortest.substr(0, shortest.find('e')))
+                if (c >= '0' && c <= '9' && (c != '0' || !digits.empty())) digits += c;
+            while (digits.size() > 1 && digits.back() == '0') digits.pop_back();
+            if (digits.size() == 1) continue;
+            const std::string fewer =
+                chars_of(value, std::chars_format::scientific, static_cast<int>(digits.size()) - 2);
+            std::from_chars(fewer.data(), fewer.data() + fewer.size(), read);
+            REQUIRE(rounded(read, type) != value);
+        }
 }
 
 TEST_CASE("decimals: random numbers in every spelling agree with from_chars") {
