@@ -95,6 +95,43 @@ def linear_question():
     return "linear", flags
 
 
+def model_question():
+    """A layer of a model: its norms of inputs and of queries and keys, of each head or of all of them."""
+    kv_heads, d, d_in, prefix = rng.choice([1, 2]), rng.choice([2, 4]), rng.randint(2, 6), "model.layers.0."
+    heads, spans = kv_heads * rng.choice([1, 2, 3]), chance()
+    weights = {f"self_attn.{name}_proj.weight": array(*shape) for name, shape in (
+        ("q", (heads * d, d_in)), ("k", (kv_heads * d, d_in)), ("v", (kv_heads * d, d_in)), ("o", (d_in, heads * d)))}
+    if chance(0.7):
+        for name, count in (("q", heads), ("k", kv_heads)): weights[f"self_attn.{name}_norm.weight"] = array(d * count if spans else d)
+    weights["input_layernorm.weight"] = array(d_in)
+    norm = rng.choice(["layer", "rms", "rms-plus-one"])
+    if norm == "layer" and chance(0.5): weights["input_layernorm.bias"] = array(d_in)
+    numpy.savez(folder / "weights.npz", **{prefix + name: numpy.array(x, "float32") for name, x in weights.items()})
+    batch = (2,) if chance() else ()
+    (folder / "request.json").write_text(json.dumps({"inputs": array(*batch, rng.randint(1, 5), d_in)}))
+    return "multihead", ["--heads", str(heads), "--kv-heads", str(kv_heads), "--weights", "weights.npz", "--causal", "--scale", "0.5",
+                         "--rope", "half", "--rope-base", "100", "--norm", norm, "--norm-eps", "0.001", rng.choice(["--pre-norm", "--no-pre-norm"])]
+
+
+def with_gradients(mode, flags):
+    """Flags of a loss, with its operand in the request."""
+    request = json.loads((folder / "request.json").read_text())
+    flags = flags + ["--backward"]
+    if mode != "linear":
+        if chance(0.15): flags += ["--qk-norm"]
+        if chance(0.1) and "--sink" not in flags: flags += ["--softmax-plus", "1.5"]
+        if chance(0.1) and "--prob-mod" not in flags: flags += ["--prob-mod", rng.choice(["sqrt(p)", "p / (p + 0.1)", "p > 0.1 ? p : 0.5 * p"])]
+        if chance(0.1) and "--score-mod" not in flags: flags += ["--score-mod", "score / (k - q - 0.5) + sqrt(score * score + 1)"]
+    if chance(0.6): return flags + (["--loss", rng.choice(["sum", "mean"])] if chance(0.7) else [])
+    ran = attn(mode, "request.json", *flags, "--emit", "context_vectors", code=None, cwd=folder)
+    if ran.returncode: return flags  # which is refused
+    shape = numpy.shape(json.loads(ran.stdout)["context_vectors"])
+    name = rng.choice(["target", "grad_output"])
+    request[name] = array(*shape)
+    (folder / "request.json").write_text(json.dumps(request))
+    return flags + (["--loss", "mse"] if name == "target" and chance(0.5) else [])
+
+
 def run_python(program, _):
     """In this process, which has the library loaded. Returns what went wrong, or nothing."""
     # Every fourth model is run by the reference of onnx.
@@ -136,9 +173,9 @@ def last_number(program, in_c, in_python):
 
 def with_one_number_changed(program):
     """The last expected number, which is of the last array, is off by 1.5 of its own tolerance."""
-    begin, end = last_number(program, r"\bcontext_vectors_tolerance\S* =\s*\{.*?\};", r"(?s:.*)tolerance = .*?dtype")
+    begin, end = last_number(program, r"(?s:.*)\b\w+_tolerance\S* =\s*\{.*?\};", r"(?s:.*)tolerance = .*?dtype")
     tolerance = float(program[begin:end])
-    begin, end = last_number(program, r"expected_context_vectors\S* =\s*\{.*?\};", r"(?s:.*)expected = .*?dtype")
+    begin, end = last_number(program, r"(?s:.*)\bexpected_\w+\S* =\s*\{.*?\};", r"(?s:.*)expected = .*?dtype")
     return program[:begin] + repr(float(program[begin:end]) + 1.5 * tolerance) + program[end:]
 
 
@@ -196,6 +233,7 @@ if language == "c":
         print("skipped: requires a C compiler")
         sys.exit(77)
     run = run_c
+    import numpy
 else:
     try:
         __import__(language)
@@ -215,13 +253,16 @@ wrong, refused, options, ran = [], {}, {}, 0
 with tempfile.TemporaryDirectory() as name:
     folder = pathlib.Path(name)
     while ran < count and sum(refused.values()) < 9 * count:
-        mode, flags = linear_question() if chance(0.2) else softmax_question()
+        mode, flags = rng.choice([linear_question, model_question] + [softmax_question] * 5)()
         flags += ["--dtype", rng.choice(["float32", "float64"])]
+        if language != "onnx" and not (language == "c" and mode == "linear") and chance(0.5):
+            flags = with_gradients(mode, flags)
         request = json.loads((folder / "request.json").read_text())
         words = mode, "request.json", *flags
         made = attn("repro", *words, "--to", language, code=None, cwd=folder)
         if made.returncode:  # a combination that the mode itself refuses
-            if attn(*words, code=None, cwd=folder).returncode == 0 or made.stdout:
+            is_long = "--backward" in flags and "the program would hold" in made.stderr
+            if (not is_long and attn(*words, code=None, cwd=folder).returncode == 0) or made.stdout:
                 wrong.append(f"{words}: {made.stderr}")
             reason = re.sub(r"[\d\[\]]+", "N", made.stderr.strip())[:90]
             refused[reason] = refused.get(reason, 0) + 1

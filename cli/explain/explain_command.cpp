@@ -115,6 +115,7 @@ void write_page(const Selection& shown, const Request& request, const Explanatio
         shown.end_head,
         TraceArrays(source.result.arrays, plan.first_query, shown.batch, plan.heads),
         TraceArrays(source.maps.arrays, plan.first_query, shown.batch, plan.heads),
+        TraceArrays(source.gradients.arrays, plan.first_query, shown.batch, plan.heads),
         NumberFormat(static_cast<int>(request.precision.value_or(default_decimals)), shown.most),
         std::move(page)};
     e.known = known_words(e);
@@ -124,18 +125,41 @@ void write_page(const Selection& shown, const Request& request, const Explanatio
     io::write_file(request.output, [&](io::Output& to) { to << e.page->text(); });
 }
 
-/// Reads and plans a question, each step of whose query is computed.
-PlannedQuestion plan_trace(RequestWithInput asked, const Runtime& runtime) {
+/// A question, each step of whose query is computed.
+struct Traced {
+    PlannedQuestion planned;           ///< without gradients
+    std::optional<Question> backward;  ///< of all queries, whose gradients are asked for
+};
+
+Traced plan_trace(RequestWithInput asked, const Runtime& runtime) {
     const PlanOptions options{.trace = true, .emit = {{"all"}}, .kernel = recording_kernel};
-    return plan_question(read_question(std::move(asked), runtime), options);
+    Question question = read_question(std::move(asked), runtime);
+    Settings& settings = question.request.settings;
+    std::optional<Question> backward;
+    if (std::exchange(settings.backward, false)) {
+        if (settings.mode == Mode::linear)
+            throw setting_error(question.request, "backward",
+                                "gradients of linear attention are not explained; expected attn "
+                                "linear --backward, which computes them, or no --backward");
+        backward = question;
+        settings.loss.reset();
+        for (const OperandId operand : {OperandId("grad_output"), OperandId("target")})
+            question.operands[operand] = {};
+        backward->request.settings.backward = true;
+        backward->request.settings.token.reset();
+        backward->request.token_label.clear();
+        backward->request.settings.rows.clear();
+    }
+    return {plan_question(std::move(question), options), std::move(backward)};
 }
 
 /// Computes and explains the question. `stored` is the result that it is of, or null. Settings for
 /// the form of an answer (emit, format, pretty, nonfinite, average_heads) are ignored. Returns the
 /// question's notes.
 std::vector<std::string> explain_question(const ExplainRequest& explain, const PageFormat& format,
-                                          PlannedQuestion planned, const StoredResult* stored,
+                                          Traced traced, const StoredResult* stored,
                                           const Runtime& runtime) {
+    PlannedQuestion& planned = traced.planned;
     const Selection shown = selection_of(explain, planned.plan);
     std::unique_ptr<Page> page = page_of(format, planned.question.request);
     ExplanationSource source;
@@ -146,6 +170,14 @@ std::vector<std::string> explain_question(const ExplainRequest& explain, const P
         source.maps = stored_maps(*stored, runtime.pool);
     Answer answered = answer(std::move(planned), runtime);
     source.plan = std::move(answered.plan);
+    if (traced.backward) {
+        Answer all = answer(
+            std::move(*traced.backward),
+            {.computed_order = true, .emit = {{"gradients"}}, .kernel = recording_kernel}, runtime);
+        for (const NamedArray& array : all.result.arrays)
+            source.gradients.arrays.push_back(row_of_query(array, source.plan.first_query));
+        source.of_gradients = all.plan.config;
+    }
     source.result = std::move(answered.result);
     if (stored != nullptr) {
         source.file = stored->view.location();
@@ -162,7 +194,7 @@ void explain_result(const ExplainRequest& explain, const std::string& path, cons
     const PageFormat& format = format_of(explain.format, flags);
     io::InputFile file = io::open_result(path);
     StoredResult stored(file, flags);
-    std::optional<PlannedQuestion> planned;
+    std::optional<Traced> planned;
     std::string lacking;
     if (!stored.part) {
         Request asked = flags;

@@ -158,9 +158,11 @@ inline constexpr std::size_t max_label_columns = 40;
 
 /// What is explained: a question computed for this purpose, or an existing result.
 struct ExplanationSource {
-    Plan plan;      ///< of the explained query
-    Result result;  ///< the arrays of that query, and the steps between them
-    Result maps{};  ///< mask and attention_weights of all queries, if there are pictures
+    Plan plan;           ///< of the explained query
+    Result result;       ///< the arrays of that query, and the steps between them
+    Result maps{};       ///< mask and attention_weights of all queries, if there are pictures
+    Result gradients{};  ///< of the loss of all queries, with the rows of this one
+    Settings of_gradients{};
     std::vector<std::string> additive_masks{};  ///< keys of the operands, in the order of addition
     std::optional<InputNorm> norm{};            ///< of the input, if its numbers are known
     std::string file{};      ///< path of the result that is explained, or <stdin>; else empty
@@ -187,6 +189,9 @@ ExplanationSource stored_source(StoredResult& stored, ThreadPool& workers);
 /// The stored weights and mask of all queries; empty if the result has some of the queries.
 Result stored_maps(const StoredResult& stored, ThreadPool& workers);
 
+/// The row of one query; arrays without an axis of queries as they are.
+NamedArray row_of_query(const NamedArray& array, std::size_t row);
+
 /// Compares the final arrays of one query with those of the result, as far as it has them. Errors:
 /// kind input if they differ by more than other kernels and rounding explain.
 void require_same_result(const StoredResult& stored, const ExplanationSource& computed,
@@ -203,7 +208,7 @@ struct Explanation {
     AxisLabels labels;  ///< of all queries and keys
     std::size_t batch = 0;
     std::size_t first_head = 0, end_head = 1;  ///< those that are shown
-    TraceArrays arrays, maps;                  ///< the source's
+    TraceArrays arrays, maps, gradients;       ///< the source's
     NumberFormat format;
     std::unique_ptr<Page> page;
 
@@ -316,9 +321,10 @@ void write_before_heads(Explanation& e);  ///< the answer, the question, the inp
 void write_head(Explanation& e, std::size_t head);  ///< from the query vector to its context
 void write_after_heads(Explanation& e);             ///< concatenated heads, output, the check
 
-void write_scores(HeadView& h);   ///< the query vector, its scores, their steps
-void write_mask(HeadView& h);     ///< which keys are masked, and by which rules
-void write_weights(HeadView& h);  ///< softmax, dropout, sum of the values
-void write_step(HeadView& h);     ///< of linear attention, in place of these
+void write_scores(HeadView& h);     ///< the query vector, its scores, their steps
+void write_mask(HeadView& h);       ///< which keys are masked, and by which rules
+void write_weights(HeadView& h);    ///< softmax, dropout, sum of the values
+void write_gradients(HeadView& h);  ///< from the output back, of a question with --backward
+void write_step(HeadView& h);       ///< of linear attention, in place of these
 
 }  // namespace attn::cli

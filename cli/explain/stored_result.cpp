@@ -92,13 +92,6 @@ std::vector<NamedArray> read_arrays(const StoredResult& stored, const ArraySet& 
     return arrays;
 }
 
-/// The row of one query; arrays without an axis of queries as they are.
-NamedArray row_of_query(const NamedArray& array, std::size_t row) {
-    const std::size_t axis = io::index_of_axis(array, "q_len");
-    if (axis == array.axes.size()) return array;
-    return {array.name, picked(array.values, axis, {row}), array.axes};
-}
-
 /// Whether numbers of the file have all digits of their type.
 bool is_rounded(const StoredResult& stored) {
     const NumberType dtype = stored.plan.config.dtype;
@@ -290,6 +283,12 @@ void plan_result(StoredResult& stored, const Request& flags) {
 }
 
 }  // namespace
+
+NamedArray row_of_query(const NamedArray& array, std::size_t row) {
+    const std::size_t axis = io::index_of_axis(array, "q_len");
+    if (axis == array.axes.size()) return array;
+    return {array.name, picked(array.values, axis, {row}), array.axes};
+}
 
 StoredResult::StoredResult(io::InputFile file, const Request& flags)
     : view(std::move(file), io::ResultView::Scope::whole) {

@@ -151,6 +151,7 @@ void write_head(Explanation& e, std::size_t head) {
     write_scores(h);
     write_mask(h);
     write_weights(h);
+    if (!e.source.gradients.arrays.empty()) write_gradients(h);
 }
 
 namespace {

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "cli/page/fill_template.hpp"
+#include "core/expression/derivative.hpp"
 #include "io/text/number_text.hpp"
 
 namespace attn::cli {
@@ -26,6 +27,7 @@ public:
         add_formulas();
         add_sizes();
         add_numbers();
+        add_gradients();
         for (const char* name : {"W_query", "b_query", "W_key", "b_key", "W_value", "b_value",
                                  "W_out", "b_out", "norm_bias", "query_norm_bias", "key_norm_bias"})
             add({{name, p.has(name)}});
@@ -173,8 +175,9 @@ private:
         const std::string score = text(plan.config.score_mod, "score"),
                           prob = text(plan.config.prob_mod, "weight");
         const auto calls = [&](const char* function) {
-            return in_c &&
-                   (mask + relative_bias + score + prob).find(function) != std::string::npos;
+            return in_c && (mask + relative_bias + score + prob +
+                            slope_text(plan.config.score_mod) + slope_text(plan.config.prob_mod))
+                                   .find(function) != std::string::npos;
         };
         add({{"mask_formula", mask},
              {"score_formulas", concat(relative_bias.empty() ? "" : "relative_bias ",
@@ -303,6 +306,38 @@ private:
              {"other_heads_end", 2 * later + 1}});
     }
 
+    void add_gradients() {
+        std::string gradients, leaves, grad_leaves, compared;
+        for (const ArrayRow& row : emitted_arrays)
+            if ((row.needs & needs::backward) != 0) add({{row.name, false}});
+        for (const ProgramArray& array : p.expected) {
+            (compared += array.name) += ' ';
+            if ((find_array(array.name)->row().needs & needs::backward) == 0) continue;
+            (gradients += array.name) += ' ';
+            add({{array.name, true}});
+            const std::string of = array.name.substr(array.name.find('_') + 1);
+            if (!p.has(of)) continue;
+            ((leaves += leaves.empty() ? "" : " ") += of) += ',';
+            ((grad_leaves += grad_leaves.empty() ? "" : " ") += array.name) += ',';
+        }
+        add({{"backward", plan.config.backward},
+             {"loss_sum", plan.config.loss == Loss::sum},
+             {"loss_mean", plan.config.loss == Loss::mean},
+             {"loss_mse", plan.config.loss == Loss::mse},
+             {"gradients", gradients},
+             {"compared", compared},
+             {"leaves", leaves},
+             {"grad_leaves", grad_leaves},
+             {"score_mod_slope", slope_text(plan.config.score_mod)},
+             {"prob_mod_slope", slope_text(plan.config.prob_mod)}});
+    }
+
+    std::string slope_text(const Expression& formula) const {
+        return !plan.config.backward || !formula
+                   ? ""
+                   : formula_text(derivative(formula), plan, language_.name);
+    }
+
     void add_norm(const ProgramNorm& norm) {
         add({{"rms", norm.norm.is_rms},
              {"eps", number(norm.norm.eps)},
@@ -332,6 +367,7 @@ private:
              {"shape", listed(array.shape)},
              {"full", listed(full)},
              {"columns", full.back()},
+             {"shared", full.size() == 4 && full[1] == 1 && plan.kv_heads != 1},
              {"one_column", full.back() == 1},
              {"extents", extents},
              {"element", element},

@@ -4,6 +4,7 @@
 #include <bit>
 #include <cmath>
 #include <cstdlib>
+#include <iterator>
 #include <memory>
 #include <numeric>
 #include <utility>
@@ -12,6 +13,7 @@
 #include "core/base/error.hpp"
 #include "core/check/evaluate.hpp"
 #include "core/check/their_array.hpp"
+#include "core/layer/layer.hpp"
 #include "core/layer/mask_rows.hpp"
 #include "io/file/zip.hpp"
 #include "io/read/input_formats.hpp"
@@ -32,6 +34,15 @@ std::vector<double> numbers_of(const NamedArray& array) {
     return numbers;
 }
 
+/// Adds columns of zeros.
+void widen(std::vector<double>& values, std::size_t& columns, std::size_t wanted) {
+    std::vector<double> wide(values.size() / columns * wanted);
+    for (std::size_t i = 0; i < values.size(); ++i)
+        wide[i / columns * wanted + i % columns] = values[i];
+    values = std::move(wide);
+    columns = wanted;
+}
+
 /// Adds the operands of one question, with all axes and with those that the question has.
 class OperandList {
 public:
@@ -44,7 +55,10 @@ public:
         else
             add_heads_given();
         for (const OperandRow& row : operand_rows)
-            if (!row.is_tokens()) add_of_heads(row);
+            if (row.kind == OperandKind::result && given_[row].dimension() != 0)
+                add_result(row);
+            else if (!row.is_tokens())
+                add_of_heads(row);
         if (const std::vector<double> bonus = plan().bonus(); !bonus.empty())
             add("bonus", {plan().kv_heads, plan().d_k}, {program_.with_heads(), true}, bonus);
         if (plan().config.dropout != 0) add_dropout();
@@ -75,6 +89,15 @@ private:
             {program_.batched(), true, true}, rounded_doubles(x, plan().config.dtype));
     }
 
+    /// In the shape of the context vectors.
+    void add_result(const OperandRow& row) {
+        const auto full = shape_of_all_axes(plan(), "context_vectors");
+        program_.operands.push_back({row.key,
+                                     {full.begin(), full.end()},
+                                     given_[row].shape(),
+                                     rounded_doubles(given_[row], plan().config.dtype)});
+    }
+
     /// In any rank that the plan admits. Keys past a mask's last column are excluded by the lengths
     /// anyway.
     void add_of_heads(const OperandRow& row) {
@@ -86,15 +109,6 @@ private:
             (is_boolean ? program_.boolean_masks : program_.additive_masks).emplace_back(row.key);
         }
         add_of_heads(row.key, {shape.begin(), shape.end()}, std::move(values), is_boolean);
-    }
-
-    /// Adds columns of zeros.
-    static void widen(std::vector<double>& values, std::size_t& columns, std::size_t wanted) {
-        std::vector<double> wide(values.size() / columns * wanted);
-        for (std::size_t i = 0; i < values.size(); ++i)
-            wide[i / columns * wanted + i % columns] = values[i];
-        values = std::move(wide);
-        columns = wanted;
     }
 
     void add_inputs() {
@@ -221,6 +235,92 @@ void add_expected(Repro& program, const Problem& problem, const Result& result, 
     }
 }
 
+/// A gradient by an operand has the axes that the program's operand has. That of a gate that all
+/// heads share has one head.
+void take_axes_of(const ProgramArray& operand, const Plan& plan, ProgramArray& gradient) {
+    gradient.full = operand.full;
+    gradient.shape = operand.shape;
+    std::vector<double>& values = gradient.values;
+    const std::size_t count = operand.values.size(), columns = operand.full.back();
+    const bool is_gate = gradient.name == "grad_decay" || gradient.name == "grad_beta";
+    if (is_gate && values.size() != count) {
+        gradient.full[1] = 1;
+        if (plan.shown.with_heads) gradient.shape[gradient.shape.size() - 3] = 1;
+    } else if (is_gate && (plan.projects || plan.packed)) {
+        const std::size_t heads = plan.kv_heads, rows = operand.full[2];
+        const std::vector<double> beside = values;
+        for (std::size_t i = 0; i < count; ++i) {
+            const std::size_t row = i / columns % rows, head = i / columns / rows;
+            values[i] = beside[((head / heads * rows + row) * heads + head % heads) * columns +
+                               i % columns];
+        }
+    } else if (values.size() != count) {
+        std::size_t given = columns * values.size() / count;
+        widen(values, given, columns);
+    }
+}
+
+/// Moves every number by some units in the last place.
+Operands moved(const Operands& given, double by, std::uint64_t state) {
+    Operands copy = given;
+    for (const OperandRow& row : operand_rows)
+        if (!copy.is_boolean[row])
+            copy[row].visit([&](auto& array) {
+                for (auto& x : array) {
+                    state = state * 6364136223846793005U + 1442695040888963407U;
+                    x *=
+                        static_cast<std::decay_t<decltype(x)>>(state >> 63U != 0 ? 1 + by : 1 - by);
+                }
+            });
+    return copy;
+}
+
+/// How far gradients may be from the program's has no bound as that of `attn check`. Each has one
+/// number, from how far they move with the operands' last digits.
+void add_gradients(Repro& program, const PlannedQuestion& planned, const Result& result,
+                   ThreadPool& pool) {
+    if (!program.plan.config.backward) return;
+    const NumberType dtype = program.plan.config.dtype;
+    constexpr std::uint64_t draws = 4;
+    constexpr double ulps = 8, margin = 16;
+    std::vector<std::vector<NamedArray>> others;
+    for (std::uint64_t seed = 0; seed < draws; ++seed)
+        others.push_back(compute(program.plan,
+                                 moved(planned.question.operands, ulps * row_of(dtype).unit, seed),
+                                 pool)
+                             .arrays);
+    std::vector<ProgramArray> gradients, tolerances;
+    double largest = 0;
+    for (const NamedArray& array : result.arrays) {
+        const ArrayId id = *find_array(array.name);
+        if ((id.row().needs & needs::backward) == 0) continue;
+        const auto extent = shape_of_all_axes(program.plan, id);
+        ProgramArray gradient{
+            array.name, {extent.begin(), extent.end()}, io::shape_of(array), numbers_of(array)};
+        double error = 0;
+        for (const std::vector<NamedArray>& other : others) {
+            const std::vector<double> theirs = numbers_of(*array_named(array.name, other));
+            for (std::size_t i = 0; i < theirs.size(); ++i)
+                error = std::max(error, std::abs(theirs[i] - gradient.values[i]));
+        }
+        for (const double x : gradient.values) largest = std::max(largest, std::abs(x));
+        if (gradient.shape.size() == 1) gradient.full = gradient.shape;
+        if (const ProgramArray* operand = program.find(array.name.substr(array.name.find('_') + 1)))
+            take_axes_of(*operand, program.plan, gradient);
+        check_finite(gradient);
+        tolerances.push_back({array.name + "_tolerance", {1}, {1}, {margin * error}});
+        gradients.push_back(std::move(gradient));
+    }
+    // What is 0 in one program may be the rounding error of a difference in another.
+    for (ProgramArray& tolerance : tolerances)
+        tolerance.values[0] =
+            with_three_digits(tolerance.values[0] + margin * row_of(dtype).unit * largest +
+                                  row_of(dtype).least_normal(),
+                              dtype);
+    std::ranges::move(gradients, std::back_inserter(program.expected));
+    std::ranges::move(tolerances, std::back_inserter(program.tolerances));
+}
+
 /// Masked keys may have any content in attn, and a product by a weight of 0 in the program.
 bool has_masked_rows(const Repro& program, const Result& result) {
     if (program.is_linear()) return false;
@@ -269,6 +369,7 @@ Repro make_program(const PlannedQuestion& planned, const Result& result, ThreadP
     at_locations(planned.question.request, [&] { check_sums(program, result); });
     add_expected(program, make_problem(planned.plan, planned.question.operands, result), result,
                  pool);
+    add_gradients(program, planned, result, pool);
     return program;
 }
 

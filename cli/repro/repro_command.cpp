@@ -63,6 +63,20 @@ void check_settings(const Request& request, const LanguageRow& language) {
         throw setting_error(request, "dtype",
                             concat("programs in ", language.name, " do not compute in ",
                                    row_of(s.dtype).name, "; expected --to torch"));
+    const auto refuse_gradients = [&](bool is_missing, const char* of, const char* expected) {
+        if (s.backward && is_missing)
+            throw setting_error(request, "backward",
+                                concat("gradients", of, " are not in programs in ", language.name,
+                                       "; expected ", expected, ", or no --backward"));
+    };
+    if (s.backward && is_rounded(s.dtype))
+        throw setting_error(request, "backward",
+                            concat("gradients in ", row_of(s.dtype).name,
+                                   " are not in programs; expected --dtype float32 or float64"));
+    refuse_gradients(language.name == "onnx", "", "--to numpy, torch or c");
+    refuse_gradients(language.name == "c" && s.rule, " of linear attention", "--to numpy or torch");
+    refuse_gradients(language.name == "numpy" && s.normalize, " of normalised outputs",
+                     "--to torch");
     require_recording_kernel(request);
 }
 

@@ -300,21 +300,18 @@ private:
     void undo_norms(AttentionGradients<T>& by, const Tensor3<T>& x, const Tensor3<T>& of_keys,
                     const Tensor3<T>& of_values) {
         const bool has_norms = weights_ != nullptr && (weights_->query_norm || weights_->key_norm);
-        if (!has_norms && !plan_.config.qk_norm) return;
-        std::optional<LayerWeights<T>> plain;
-        if (weights_ != nullptr) {
-            plain = *weights_;
-            plain->query_norm.reset();
-            plain->key_norm.reset();
-        }
         Recorder nothing({}, plan_.shown, plan_.config.dtype);
         const Stages<T> silent{plan_, stages_.pool, nothing};
-        AttentionCall<T> given = silent.project(plain ? &*plain : nullptr, x, of_keys, &of_values);
-        if (!has_norms) {
-            unit_length_back(given.query, by.query);
-            unit_length_back(given.key, by.key);
-            return;
+        if (plan_.config.qk_norm) {
+            const AttentionCall<T> normed = silent.project(weights_, x, of_keys, &of_values);
+            unit_length_back(normed.query, by.query);
+            unit_length_back(normed.key, by.key);
         }
+        if (!has_norms) return;
+        LayerWeights<T> plain = *weights_;
+        plain.query_norm.reset();
+        plain.key_norm.reset();
+        const AttentionCall<T> given = silent.project(&plain, x, of_keys, &of_values);
         normalise_heads_back(weights_->query_norm, given.query, by.query);
         normalise_heads_back(weights_->key_norm, given.key, by.key);
     }

@@ -157,7 +157,8 @@ constexpr ArrayColors colors_of(ArrayId array) {
                                  "attn_mask",
                                  "key_padding_mask"};
     constexpr ArraySet masked{"biased_scores", "masked_scores"};
-    if (array.row().from == From::trace || array == "token_ids") return ArrayColors::none;
+    if (array.row().from == From::trace || array == "token_ids" || array == "loss")
+        return ArrayColors::none;
     if (from_zero.has(array) || array.row().is_statistic()) return ArrayColors::from_zero;
     return masked.has(array) ? ArrayColors::diverging_masked : ArrayColors::diverging;
 }

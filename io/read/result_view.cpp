@@ -8,6 +8,7 @@
 #include "core/base/memory.hpp"
 #include "core/operator/arrays.hpp"
 #include "io/read/input_formats.hpp"
+#include "io/text/number_text.hpp"
 #include "io/text/text.hpp"
 
 namespace attn::io {
@@ -216,6 +217,24 @@ void ResultView::add_array(ArrayView array) {
     arrays_.push_back(std::move(array));
 }
 
+namespace {
+
+/// A number where attn has an array of one, the loss; else null.
+std::shared_ptr<const Array<double>> scalar_in(const JsonDocument& document,
+                                               const JsonMember& member) {
+    const auto array = find_array(member.key);
+    if (!array || array->row().axes[0] != Axis::scalar) return nullptr;
+    std::string_view text = document.text(member);
+    if (text.starts_with('"')) text = text.substr(1, text.size() - 2);  // "NaN"
+    const std::optional<double> number = number_of_text<double>(text);
+    if (!number) return nullptr;
+    Array<double> values = Array<double>::from_shape({1});
+    values.fill(*number);
+    return std::make_shared<const Array<double>>(std::move(values));
+}
+
+}  // namespace
+
 void ResultView::find_arrays() {
     const ArrayFile* const stored = file_.arrays ? &*file_.arrays : nullptr;
     is_one_array_ = !file_.array.empty() ? scope_ == Scope::named || !head_.has_config()
@@ -268,6 +287,8 @@ void ResultView::find_arrays() {
                        entry.is_absent});
         if (is_array && entries.empty())
             add_array({member.key, dtype_, {nullptr, &document, member}});
+        else if (const auto number = scalar_in(document, member))
+            add_array({.name = member.key, .dtype = dtype_, .values = number});
         else if (find_array(member.key) && head_.has_layout())
             throw Error(ErrorKind::input, file_.location, member.key,
                         " is not an array; expected the array of a result");
@@ -327,7 +348,7 @@ NumberArray ResultView::read_by(const ArrayView& array, const ArrayRules& rules,
     if (array.values != nullptr) {
         NumberArray head;
         head.values = *array.values;
-        head.integers = true;
+        head.integers = array.name == generated_key;
         return head;
     }
     if (array.in_file) return array.in_file.read_numbers(rules, &workers);

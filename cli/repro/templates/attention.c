@@ -94,6 +94,25 @@ static const @type@ $name@extents.$from@ =
                 }
 @end
 
+@def rotate_all queries keys
+    for (int n = 0; n < @pairs@; ++n) {  // pairs (a, b) of the columns, by the angle position * frequency
+@if frequencies
+        static const double frequencies[] = {@frequencies@};
+        const double frequency = frequencies[n];
+@else
+        const double frequency = pow(@rope_base@, -2.0 * n / @rope_dims@);
+@end
+@let first 0
+@let rows Q
+@let position @query_position@
+@rotate $queries H
+@let first @key_first@
+@let rows @key_rows@
+@let position @key_position@
+@rotate $keys KV_H
+    }
+@end
+
 @# Sets rules to the condition of a key j that query i may attend to.
 @def rules
 @let rules
@@ -111,7 +130,7 @@ static const @type@ $name@extents.$from@ =
 
 @def check name
     check("$name", @rank.$name@, (const int[]){@shape.$name@}, &$name[0][0][0][0],
-          &expected_$name[0][0][0][0], &$name_tolerance[0][0][0][0]);
+          &expected_$name[0][0][0][0], &$name_tolerance[0][0][0][0]@each@);
 @end
 
 // @command@
@@ -119,6 +138,7 @@ static const @type@ $name@extents.$from@ =
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+@if backward: #include <string.h>
 
 typedef @type@ real;
 enum { B = @B@, H = @H@, KV_H = @KV_H@, Q = @Q@, PAST = @PAST@, K = @K@, D_K = @D_K@, D_V = @D_V@, D_OUT = @D_OUT@ };
@@ -133,10 +153,11 @@ static real attention_weights[B][H][Q][K];
 @if W_out: @once static real head_outputs[B][H][Q][D_V];
 static real context_vectors@extents.context_vectors@;
 @if norm: static real normed_inputs@extents.inputs@;
-@for x in attention_weights context_vectors
+@if backward: @backward_arrays
+@for x in @compared@
 @array $x_tolerance $x_tolerance
 @end
-@for x in attention_weights context_vectors
+@for x in @compared@
 @array expected_$x $x
 @end
 @if any_norm
@@ -153,6 +174,7 @@ static void norm(int n, const real *x, const real *weight, const real *bias, int
         y[i] = (x[i] - mean) * factor * weight[i] + (bias ? bias[i] : 0);
 }
 @end
+@if backward any_norm: @norm_back_function
 @if remainders
 
 // With the divisor's sign.
@@ -170,17 +192,23 @@ static double floor_quotient(double x, double y)
 }
 @end
 
+@let of_all
+@let each
+@let tolerance tolerance[at]
+@if backward: @let of_all , int of_all
+@if backward: @let each , 0
+@if backward: @let tolerance tolerance[of_all ? 0 : at]
 static void check(const char *name, int rank, const int *shape, const real *got, const real *want,
-                  const real *tolerance)
+                  const real *tolerance@of_all@)
 {
     int count = 1, at = 0;
     double error = 0, largest = 0, part = 0;
     for (int axis = 0; axis < rank; ++axis) count *= shape[axis];
     for (; at < count; ++at) {
         error = got[at] == want[at] ? 0 : fabs((double)got[at] - want[at]);
-        if (!(error <= tolerance[at])) break; /* also a NaN */
+        if (!(error <= @tolerance@)) break; /* also a NaN */
         largest = fmax(largest, error);
-        part = fmax(part, error / tolerance[at]);
+        part = fmax(part, error / @tolerance@);
     }
     if (at == count) {
         printf("ok: %s, largest error %.2e, at most %.2g of a tolerance\n", name, largest, part);
@@ -191,7 +219,7 @@ static void check(const char *name, int rank, const int *shape, const real *got,
         step /= shape[axis];
         fprintf(stderr, axis == 0 ? "%d" : ", %d", at / step % shape[axis]);
     }
-    fprintf(stderr, "]: %.9g; expected %.9g within %.3g\n", got[at], want[at], tolerance[at]);
+    fprintf(stderr, "]: %.9g; expected %.9g within %.3g\n", got[at], want[at], @tolerance@);
     exit(1);
 }
 @if data_file
@@ -218,10 +246,13 @@ int main(void)
 {
 @if data_file
     FILE *data = open_numbers();
-@for x in @operands@ attention_weights_tolerance context_vectors_tolerance
+@for x in @operands@
     read_numbers(data, $x, sizeof $x);
 @end
-@for x in attention_weights context_vectors
+@for x in @compared@
+    read_numbers(data, $x_tolerance, sizeof $x_tolerance);
+@end
+@for x in @compared@
     read_numbers(data, expected_$x, sizeof expected_$x);
 @end
     fclose(data);
@@ -245,11 +276,17 @@ int main(void)
 @project values @source_of_values@ KV_H D_V W_value b_value
 @let row t
 @let rows Q
+@if backward any_norm
+    memcpy(given_queries, queries, sizeof queries);
+    memcpy(given_keys, keys, sizeof keys);
+@end
 @if query_norm: @norm_heads queries H query_norm
 @let row PAST + t
 @let rows K - PAST
 @if key_norm: @norm_heads keys KV_H key_norm
 @if qk_norm
+    @if backward: memcpy(long_queries, queries, sizeof queries);
+    @if backward: memcpy(long_keys, keys, sizeof keys);
 @let row t
 @let rows Q
 @unit queries H
@@ -262,22 +299,11 @@ int main(void)
 @let b 2 * n + 1
 @if rope_half: @let a n
 @if rope_half: @let b n + @pairs@
-    for (int n = 0; n < @pairs@; ++n) {  // pairs (a, b) of the columns, by the angle position * frequency
-@if frequencies
-        static const double frequencies[] = {@frequencies@};
-        const double frequency = frequencies[n];
-@else
-        const double frequency = pow(@rope_base@, -2.0 * n / @rope_dims@);
-@end
-@let first 0
-@let rows Q
-@let position (PAST + t)
-@rotate queries H
-@let first PAST
-@let rows K
-@let position t
-@rotate keys KV_H
-    }
+@let key_first PAST
+@let key_rows K
+@let query_position (PAST + t)
+@let key_position t
+@rotate_all queries keys
 @end
 @if append_cache
     for (int b = 0; b < B; ++b)
@@ -314,6 +340,7 @@ int main(void)
                 @if head_scales: for (int j = 0; j < K; ++j) scores[j] *= scales[h];
                 @if scales !head_scales divides_by_root: for (int j = 0; j < K; ++j) scores[j] /= sqrt@f@(D_K);
                 @if scales !head_scales !divides_by_root: for (int j = 0; j < K; ++j) scores[j] *= (real)@scale@;
+                @if softcap backward: memcpy(uncapped_scores[b][h][i], scores, sizeof scores);
                 @if softcap: for (int j = 0; j < K; ++j) scores[j] = (real)@softcap@ * tanh@f@(scores[j] / (real)@softcap@);
 @if alibi
 @if alibi_slopes
@@ -329,6 +356,7 @@ int main(void)
                 for (int j = 0; j < K; ++j) scores[j] += slope * @distance@;
 @end
     @if relative_bias:             for (int j = 0; j < K; ++j) scores[j] = @relative_bias@;
+                @if score_mod backward: memcpy(unmodified_scores[b][h][i], scores, sizeof scores);
     @if score_mod:             for (int j = 0; j < K; ++j) scores[j] = @score_mod@;
 @for mask in @additive_masks@
                 for (int j = 0; j < K; ++j) scores[j] += $mask@element.$mask@;
@@ -350,6 +378,7 @@ int main(void)
 @else
                 for (int j = 0; j < K; ++j) weights[j] /= total;
 @end
+                @if grad_sink !renormalize: sink_weights[b][h][i] = exp@f@(@sink@ - row_max) / total;
 @if renormalize
 @if has_rules
                 for (int j = 0; j < K; ++j)
@@ -360,6 +389,7 @@ int main(void)
                 @if masked_rows: for (int j = 0; j < K; ++j) weights[j] /= total == 0 ? 1 : total;
                 @if !masked_rows: for (int j = 0; j < K; ++j) weights[j] /= total;
 @end
+                @if backward: memcpy(softmax_weights[b][h][i], weights, sizeof scores);
 @if prob_mod
                 for (int j = 0; j < K; ++j) weights[j] = @prob_mod@;
 @if has_rules
@@ -467,5 +497,6 @@ int main(void)
 @end
 @check attention_weights
 @check context_vectors
+@if backward: @backward
     return 0;
 }

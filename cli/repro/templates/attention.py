@@ -33,10 +33,10 @@
 @if heads_axis: @let of_heads .reshape(-1, 1, 1)
 @# Whether scaled_dot_product_attention computes the same. Some backends take the root of the scale.
 @let operator
-@if torch !score_formulas !prob_mod scale_is_positive !linear !softcap !sinks !renormalize !drop !masked_rows: @let operator yes
+@if torch !backward !score_formulas !prob_mod scale_is_positive !linear !softcap !sinks !renormalize !drop !masked_rows: @let operator yes
 @# Whether flex_attention computes the same: its functions see one query, one key and their score.
 @let flex
-@if torch formulas !prob_mod !relative_bias !softcap !alibi !additive_masks !boolean_masks !head_scales !kv_lengths !many_offsets !sinks !renormalize !drop: @let flex yes
+@if torch !backward formulas !prob_mod !relative_bias !softcap !alibi !additive_masks !boolean_masks !head_scales !kv_lengths !many_offsets !sinks !renormalize !drop: @let flex yes
 
 @def normed to x norm
 @if torch
@@ -94,17 +94,31 @@ $x = split(merged, $heads)
 @end
 @end
 
+@# A masked key has a gradient of 0, also by a formula whose slope is infinite.
+@def own_slope x
+$x = $x.clone()
+$x.register_hook(lambda grad: grad.nan_to_num(0, math.inf, -math.inf))
+@end
+
 @# Sets weights to the softmax of scores.
 @def softmax
-@if torch !sinks
+@let by_library
+@if torch !sinks: @let by_library yes
+@if backward masked_rows: @let by_library
+@if by_library
 @let weights F.softmax(@scores@, -1)
 @if masked_rows: @let weights F.softmax(@scores@, -1).nan_to_num(0)
 @else
-row_max = @scores@.@max@(-1, @keep@)
+@let constant
+@if torch backward: @let constant .detach()
+row_max = @scores@.@max@(-1, @keep@)@constant@
 @let total exp_scores.sum(-1, @keep@)
 @if sinks
-sink = @array@([@sinks@], dtype=@real@)@of_heads@
-row_max = @np@.maximum(row_max, sink)
+@if torch backward: sinks = @array@([@sinks@], dtype=@real@, requires_grad=True)
+@if torch backward: sink = sinks@of_heads@
+@if torch !backward: sink = @array@([@sinks@], dtype=@real@)@of_heads@
+@if !torch: sink = @array@([@sinks@], dtype=@real@)@of_heads@
+row_max = @np@.maximum(row_max, sink)@constant@
 @let total (exp_scores.sum(-1, @keep@) + @np@.exp(sink - row_max))
 @end
 @if masked_rows !sinks: row_max = row_max.clip(min=@np@.finfo(@real@).min)
@@ -163,6 +177,10 @@ import torch.nn.functional as F
 
 @operands
 @check_function
+@if torch backward
+leaves = @leaves@
+for x in leaves: x.requires_grad_()
+@end
 @if norm: @normed normed_inputs inputs norm
 @let splits
 @if heads_axis !grouped: @let splits yes
@@ -183,9 +201,11 @@ def split(x, heads):  # (..., tokens, heads * d) to (..., heads, tokens, d)
 @project keys @source_of_keys@ @KV_H@ W_key b_key
 @project values @source_of_values@ @KV_H@ W_value b_value
 @end
+@if backward any_norm !torch: given_queries, given_keys = queries, keys
 @if query_norm: @norm_heads queries @Q@ @H@ query_norm
 @if key_norm: @norm_heads keys @K-PAST@ @KV_H@ key_norm
 @if qk_norm
+@if backward !torch: long_queries, long_keys = queries, keys
 @for x in queries keys
 @if linear: $x = $x / @np@.sqrt(($x ** 2).sum(-1, @keep@) + 1e-6)
 @if !linear torch: $x = F.normalize($x, dim=-1)
@@ -208,6 +228,10 @@ def rotate(x, positions):  # pairs (a, b) of the columns, by the angle position 
 
 queries = rotate(queries, @query_positions@)
 keys = rotate(keys, @key_positions@)
+@end
+@if torch backward
+rotated_queries, rotated_keys, own_values = queries.clone(), keys.clone(), values.clone()
+queries, keys, values = rotated_queries, rotated_keys, own_values
 @end
 @if append_cache
 keys = @join@([past_key, keys], -2)
@@ -236,7 +260,9 @@ values = @join@([past_value, values], -2)
 @if !divides_by_root !head_scales: scaled_scores = scores * @scale@
 @let scores scaled_scores
 @end
+@let scaled @scores@
 @if softcap: @step scores capped_scores = @softcap@ * @np@.tanh(@scores@ / @softcap@)
+@let capped @scores@
 @if alibi
 @slopes
 @step scores alibi_scores = @scores@ + slopes * @distance@@as_real@
@@ -244,6 +270,7 @@ values = @join@([past_value, values], -2)
 @for formula in @score_formulas@
 @formula_names
 score = @scores@
+@if torch backward: @own_slope score
 @step scores $formula_scores = @$formula@
 @end
 @if additive_masks
@@ -275,6 +302,7 @@ total = @total@
 @if prob_mod
 @formula_names
 weight = @result@
+@if torch backward: @own_slope weight
 @result@ = @prob_mod@
 @if has_rules: @result@ = @np@.where(allowed, @result@, 0)
 @for mask in @additive_masks@
@@ -290,7 +318,9 @@ weight = @result@
 @if past_state: state = past_state
 @if !past_state: state = @np@.zeros((@batch_axis@@kv_heads_axis@@D_K@, @D_V@), dtype=@real@)
 outputs = []
+@if backward !torch: states = []
 for t in range(@Q@):
+    @if backward !torch: states.append(state)
     q, k, v = queries[..., t, None, :], keys[..., t, :, None], values[..., t, None, :]
     @if bonus: read = state + bonus[..., :, None] * k * v
     @if decay !decay_plain: state = @np@.exp(decay[..., t, :, None]) * state
@@ -340,6 +370,7 @@ attention_weights, @heads@ = attention_weights / divisor, @heads@ / divisor
 @if W_out
 @let x head_outputs
 @if merge_heads: @let x context_vectors
+@if merge_heads backward: @step x joined_heads = context_vectors
 @projected @x@ W_out b_out
 context_vectors = @y@
 @end

@@ -34,9 +34,11 @@ $name = @array@(@literal.$from@, dtype=@type@)
 @def check_function
 
 def check(name, got, want, tolerance):
-    @if torch !rounded: got, want, tolerance = got.numpy(), want.numpy(), tolerance.numpy()
     @if torch rounded: got, want, tolerance = (x.float().numpy() for x in (got, want, tolerance))
     @if !torch rounded: got, want, tolerance = (x.astype(np.float32) for x in (got, want, tolerance))
+    @if torch !rounded !backward: got, want, tolerance = got.numpy(), want.numpy(), tolerance.numpy()
+    @if torch backward: got, want, tolerance = got.detach().numpy(), want.numpy(), tolerance.numpy()
+    @if backward: tolerance = np.broadcast_to(tolerance, want.shape)
     if got.shape != want.shape:
         sys.exit(f"{name}: shape {got.shape}; expected {want.shape}")
     error = np.where(got == want, 0, np.abs(got - want))
