@@ -19,6 +19,10 @@ public:
 
     NumberArray read() {
         const std::size_t begin = cursor_.at();
+        if (rules_.lowest_rank == 0 && next_token() != '[') {  // a number is an array of one
+            read_number();
+            return {to_array(values_, {1}), boolean_};
+        }
         read_list(0);
         if (rank_ < rules_.lowest_rank)
             cursor_.fail(begin, "an array of rank ", rank_, "; expected rank ", rank_range(rules_),

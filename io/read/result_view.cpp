@@ -245,8 +245,11 @@ void ResultView::find_arrays() {
     }
     const JsonDocument& document = *file_.document;
     for (const JsonMember& member : document.members()) {
+        const auto known = find_array(member.key);
+        const bool is_scalar = known && known->row().axes[0] == Axis::scalar;
         const bool is_array = !is_label_key(member.key) && member.key != passed_on_key &&
-                              member.key != layer_numbers_key && document.holds_array(member);
+                              member.key != layer_numbers_key &&
+                              (is_scalar || document.holds_array(member));
         std::vector<LayerMember> entries;
         if (is_array) entries = layers_in(document, member, head_.layer_numbers);
         for (LayerMember& entry : entries)
@@ -257,7 +260,7 @@ void ResultView::find_arrays() {
                        entry.is_absent});
         if (is_array && entries.empty())
             add_array({member.key, dtype_, {nullptr, &document, member}});
-        else if (find_array(member.key) && head_.has_layout())
+        else if (known && head_.has_layout())
             throw Error(ErrorKind::input, file_.location, member.key,
                         " is not an array; expected the array of a result");
     }
