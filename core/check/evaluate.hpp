@@ -282,7 +282,12 @@ private:
     template <class Make>
     const SumsOfArrays& sums(Sums what, std::size_t index, const Make& make) {
         std::shared_ptr<const SumsOfArrays>& kept = sums_[{what, index}];
-        if (!kept) kept = shared_.gradients({c_, with_errors_, static_cast<int>(what), index}, make);
+        if (kept) return *kept;
+        // Threads that judge share them; a search has many conventions, each in one thread.
+        if (c_ == problem_.asked)
+            kept = shared_.gradients({static_cast<int>(what), index, with_errors_}, make);
+        else
+            kept = std::make_shared<const SumsOfArrays>(make());
         return *kept;
     }
     void fill_gradient(ArrayId array, const RowIndex& at);
@@ -307,6 +312,7 @@ private:
     const SumsOfArrays& pass(std::size_t batch, std::size_t head);
     /// (rows, columns) of the context vectors, of one head below the other if they are apart.
     Lanes context_lanes(std::size_t batch);
+    std::vector<double> variance_of(ArrayId array, const RowIndex& at, const Numbers& x);
     Lane loss();
     const Lanes& context_gradients(std::size_t batch);
     const Lanes& output_gradients(std::size_t batch);  ///< (heads * rows, d_v)

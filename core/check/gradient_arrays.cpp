@@ -89,7 +89,7 @@ void Candidate::fill_of_queries_and_keys(ArrayId array, const RowIndex& at) {
                                                                 : b.before;
     if (array == "grad_attention_weights" || array == "grad_weights_before_dropout") {
         // The product also has what masked keys hold.
-        const QueryRow& q = query_row(at);
+        const QueryRow& q = answered(at);
         for (std::size_t k = 0; k < all.size(); ++k) {
             if (q.is_allowed[k] != 0 || q.weight.value[k] != 0) continue;
             all[k] = lane_model_.inner(

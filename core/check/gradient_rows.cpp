@@ -85,10 +85,10 @@ Candidate::BackwardRow& Candidate::backward_row(const RowIndex& at) {
     BackwardRow& b = *kept;
     if (std::exchange(b.is_made, true) && b.at == at) return b;
     b.at = at;
+    const Lanes& outputs = output_gradients(at.batch);  // first: it may compute other rows
     const BackwardConvention& how = c_.backward;
     const QueryRow& own = answered(at);
     const QueryRow& q = &recomputed() == this ? own : recomputed().answered(at);
-    const Lanes& outputs = output_gradients(at.batch);
     const Lanes& values = joined_lanes(Tensor::value, at.batch, kv_head_of(at.head, Tensor::value));
     const std::size_t count = values.rows, output = at.head * plan_.rows + at.row;
     const bool has_noise = with_errors_ && model_.is_coarse();

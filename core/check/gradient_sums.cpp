@@ -46,15 +46,27 @@ void Candidate::round_lanes(Rounded what, std::vector<Lane>& x) const {
     }
 }
 
+/// Of forward arrays; the bound where it is not known.
+std::vector<double> Candidate::variance_of(ArrayId array, const RowIndex& at, const Numbers& x) {
+    std::vector<double> variance;
+    for (const double error : x.error) variance.push_back(square(error));
+    if (!with_errors_ || !has_noise(shared_, c_, array)) return variance;
+    const Noise& known = noise(array, at, last_detail(array));
+    for (std::size_t i = 0; i < known.column.size(); ++i)
+        if (known.variance[i] != HUGE_VAL) variance[known.column[i]] = known.variance[i];
+    return variance;
+}
+
 Lanes Candidate::context_lanes(std::size_t batch) {
     const std::size_t heads = plan_.shown.separate_heads ? plan_.heads : 1;
     Lanes made(heads * plan_.rows, plan_.d_out, with_errors_);
     for (std::size_t i = 0; i < made.rows; ++i) {
-        fill_context("context_vectors", {batch, i / plan_.rows, i % plan_.rows});
-        for (std::size_t c = 0; c < made.columns; ++c) {
-            const double x = answer_.value[c];
-            made.set(i, c, {x, square(answer_.error[c]), 4 * square(model_.unit() * x)});
-        }
+        const RowIndex at{batch, i / plan_.rows, i % plan_.rows};
+        fill_context("context_vectors", at);
+        const Numbers y = answer_;
+        const std::vector<double> variance = variance_of("context_vectors", at, y);
+        for (std::size_t c = 0; c < made.columns; ++c)
+            made.set(i, c, {y.value[c], square(y.error[c]), variance[c]});
     }
     return made;
 }
@@ -283,11 +295,12 @@ const Candidate::SumsOfArrays& Candidate::parameter_gradients(Tensor tensor) {
                 for (std::size_t c = 0; c < by.columns; ++c)
                     by.set(i, c, of_context.at(i % plan_.rows, c));
                 for (std::size_t head = 0; head < plan_.heads; ++head) {
-                    const Numbers& o = answered({i / plan_.rows, head, i % plan_.rows}).output;
+                    const RowIndex at{i / plan_.rows, head, i % plan_.rows};
+                    const Numbers o = answered(at).output;
+                    const std::vector<double> variance = variance_of("head_outputs", at, o);
                     for (std::size_t c = 0; c < plan_.d_v; ++c)
                         x.set(i, joined_column(head, c),
-                              {o.value[c], square(o.error[c]),
-                               4 * square(model_.unit() * o.value[c])});
+                              {o.value[c], square(o.error[c]), variance[c]});
                 }
             }
         } else {
@@ -298,11 +311,21 @@ const Candidate::SumsOfArrays& Candidate::parameter_gradients(Tensor tensor) {
         }
         Lanes weight(by.columns, x.columns, with_errors_), bias(1, by.columns, with_errors_);
         const double relative = lane_model_.of_products(by.rows);
+        // Outputs have the errors of the values in common.
+        const bool has_noise = with_errors_ && model_.is_coarse();
+        Lanes deviation(has_noise ? x.rows : 0, x.columns, false),
+            together(has_noise ? by.columns : 0, x.columns, false);
+        for (std::size_t i = 0; i < deviation.value.size(); ++i)
+            deviation.value[i] = std::sqrt(x.variance[i]);
         for (std::size_t t = 0; t < by.rows; ++t) {
-            for (std::size_t o = 0; o < by.columns; ++o)
+            for (std::size_t o = 0; o < by.columns; ++o) {
                 LaneModel::add(by.at(t, o), x, t, relative, weight, o);
+                if (has_noise) LaneModel::add(by.at(t, o), deviation, t, 0, together, o);
+            }
             LaneModel::add({1}, by, t, relative, bias, 0);
         }
+        for (std::size_t i = 0; i < together.value.size(); ++i)
+            weight.variance[i] += square(together.value[i]);
         lane_model_.finish(weight, by.rows);
         lane_model_.finish(bias, by.rows);
         if (c_.backward.averages_biases) scale_lanes(bias, 1 / static_cast<double>(by.rows));

@@ -192,8 +192,9 @@ public:
     /// What is projected, as its program reads it, and heads before their norm.
     BoundedRows source(Tensor tensor, const Conventions& c) const;
     BoundedRows split(Tensor slot, const Conventions& c) const;
-    /// Sums of gradients over queries, by conventions, whether they have errors, kind and index.
-    using GradientKey = std::tuple<Conventions, bool, int, std::size_t>;
+    /// Sums of gradients over queries under the question's own conventions: kind, index, and
+    /// whether they have errors.
+    using GradientKey = std::tuple<int, std::size_t, bool>;
     using Gradients = std::shared_ptr<const std::vector<Lanes>>;
     template <class Make>
     Gradients gradients(const GradientKey& key, const Make& make) const {
