@@ -128,10 +128,15 @@ private:
         const auto ours = find_array(name);
         if (ours && (Evaluator::has(*ours) || view_.head().has_layout()))
             return exists(*ours) && !is_said(*ours) ? ours : std::nullopt;
-        const NameRow* const other = find_other_name("result", " " + name + " ");
-        if (other == nullptr || view_.find(other->of) != nullptr) return std::nullopt;
-        const auto meant = find_array(other->of);
-        return exists(*meant) && !is_said(*meant) ? meant : std::nullopt;
+        // dq may be the gradient by the operand or, of a layer, by the projected queries.
+        for (const NameRow& other : all_other_names) {
+            const bool has_name = other.table == "result" &&
+                                  other.names.find(" " + name + " ") != std::string_view::npos;
+            if (!has_name || view_.find(other.of) != nullptr) continue;
+            const auto meant = find_array(other.of);
+            if (meant && exists(*meant) && !is_said(*meant)) return meant;
+        }
+        return std::nullopt;
     }
 
     /// Of `--names`: both sides must exist.

@@ -63,14 +63,10 @@ void require_array(const io::InputFile& file, const io::ResultHead& head, const 
 /// The type of the result's numbers, if the request computes in a finer one.
 std::optional<NumberType> widened_type(const Request& request, const io::ResultHead& head) {
     const json name = member(*head.config, "dtype");
-    for (const auto& [type, its_name] : dtype_names) {
-        // Results of a type that holds operands alone are of float32.
-        const bool is_held = (row_of(type).uses & use::holds) != 0;
-        const NumberType of_result = is_held ? NumberType::float32 : type;
+    for (const auto& [type, its_name] : dtype_names)
         if (name == its_name && request.has("dtype") &&
-            row_of(request.settings.dtype).unit < row_of(of_result).unit)
-            return of_result;
-    }
+            row_of(request.settings.dtype).unit < row_of(result_type(type)).unit)
+            return result_type(type);
     return std::nullopt;
 }
 

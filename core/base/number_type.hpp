@@ -159,6 +159,11 @@ constexpr NumberType arithmetic_of(NumberType dtype) {
     return is_rounded(dtype) ? NumberType::float32 : dtype;
 }
 
+/// The type of results.
+constexpr NumberType result_type(NumberType dtype) {
+    return (row_of(dtype).uses & use::holds) != 0 ? NumberType::float32 : dtype;
+}
+
 /// A number in the dtype; of one that is not rounded, the number itself.
 float rounded(float x, NumberType dtype);
 /// By way of float32, as PyTorch converts.

@@ -19,7 +19,7 @@ const std::vector<ConventionRow>& convention_rows() {
     static const std::vector<ConventionRow> all = [] {
         std::vector<ConventionRow> rows;
         for (const auto some :
-             {rows_of_masks, rows_of_rules, rows_of_products, rows_of_scores, rows_of_arrays})
+             {rows_of_masks, rows_of_rules, rows_of_products, rows_of_scores, rows_of_arrays, rows_of_backward})
             rows.insert(rows.end(), some.begin(), some.end());
         return rows;
     }();
@@ -61,6 +61,7 @@ namespace {
 enum class Reach { projections, products, weights, context };
 
 Reach reach_of(ArrayId array) {
+    if (array.row().is_gradient()) return Reach::context;
     constexpr ArraySet projected{"unrotated_queries", "unrotated_keys", "queries", "keys", "values",
                                  "present_key",       "present_value"};
     if (projected.has(array)) return Reach::projections;
@@ -199,7 +200,14 @@ Conventions relevant_conventions(const Problem& problem, Conventions c, ArrayId 
     forget_unused_projections(c);
     forget_unused_band(problem, array, c);
     forget_unused_steps(problem, c);
-    if (!(array == "context_vectors")) c.output = {};
+    const bool is_backward = array == "loss" || array.row().is_gradient();
+    if (!(array == "context_vectors") && !is_backward) c.output = {};
+    if (array == "loss") {
+        BackwardConvention loss;
+        loss.loss = c.backward.loss;
+        c.backward = loss;
+    }
+    if (!is_backward) c.backward = {};
     if (!(array == "logsumexp")) {
         c.stated_sum = StatedSum::logsumexp;
         c.sum_factor = c.log_factor = 1;

@@ -27,6 +27,7 @@ Candidate::Fill Candidate::fill_of(ArrayId array) {
     };
     for (const auto& [fill, arrays] : rows)
         if (arrays.has(array)) return fill;
+    if (array == "loss" || array.row().is_gradient()) return &Candidate::fill_gradient;
     return nullptr;
 }
 

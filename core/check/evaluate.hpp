@@ -3,10 +3,13 @@
 // and it is independent of core/fused and core/linear.
 #pragma once
 
-#include "core/check/tensors.hpp"
+#include "core/check/lanes.hpp"
 #include "core/expression/rows.hpp"
 
 namespace attn {
+
+struct HeadGates;
+struct RandomRounding;
 
 /// The score of a key that is excluded, and of a missing sink.
 inline constexpr double no_score = -HUGE_VAL;
@@ -58,6 +61,7 @@ struct QueryRow {
     /// By those that are not added to the scores: what -infinity becomes is up to later stages.
     std::vector<char> is_unblocked;
     Numbers weight;                           ///< before dropout
+    Numbers softmax;                          ///< before a formula of weights, if there is one
     std::vector<double> independent, common;  ///< the parts of its errors relative to the weights
     double sink_weight = 0;                   ///< of the softmax over keys
     double sink_error = 0;                    ///< of all weights, relative to them: from the sink
@@ -168,6 +172,8 @@ private:
     double slope_of(std::size_t head) const;
     /// What it multiplies.
     double alibi_distance(const QueryRow& q, std::size_t key) const;
+    /// Whether this mask multiplies the score by 0.
+    bool is_zeroed(const QueryRow& q, std::size_t which, std::size_t key) const;
     double sink_of_head(std::size_t head) const;
 
     // Weights.
@@ -222,6 +228,8 @@ private:
     double floor_of(const QueryRow& q, const RowsView& values);
     NoisyRow noisy_scores(const QueryRow& q) const;
     NoisyRow noisy_row(const QueryRow& q);
+    /// Twice those of the elements of a query.
+    std::vector<double> query_variance(const RowIndex& at);
     /// Of the sum of weights times values, `o`.
     void add_noise_of_steps(const QueryRow& q, const NoisyRow& noisy, const RowsView& values,
                             const double* o, NoiseDetail detail, double* variance);
@@ -255,11 +263,75 @@ private:
     /// Divides numbers of the row by `q.divisor`.
     void divide_row(const QueryRow& q, Numbers& x) const;
 
+    // Gradients, from the rows above: of one query, and sums over queries, which are kept.
+    struct BackwardRow;
+    using SumsOfArrays = std::vector<Lanes>;
+    enum class Sums {
+        key_lanes,
+        value_lanes,
+        contexts,
+        outputs,
+        pass,
+        joined_keys,
+        joined_values,
+        slots,
+        parameters,
+        sources,
+        mask
+    };
+    template <class Make>
+    const SumsOfArrays& sums(Sums what, std::size_t index, const Make& make) {
+        std::shared_ptr<const SumsOfArrays>& kept = sums_[{what, index}];
+        if (kept) return *kept;
+        // Threads that judge share them; a search has many conventions, each in one thread.
+        if (c_ == problem_.asked)
+            kept = shared_.gradients({static_cast<int>(what), index, with_errors_}, make);
+        else
+            kept = std::make_shared<const SumsOfArrays>(make());
+        return *kept;
+    }
+    void fill_gradient(ArrayId array, const RowIndex& at);
+    void fill_of_queries_and_keys(ArrayId array, const RowIndex& at);
+    void fill_of_operand(ArrayId array, const RowIndex& at);
+    void answer_lanes(const Lanes& x, std::size_t row);
+    bool has_gradients(ArrayId array) const;
+    Candidate& recomputed();
+    Lanes lanes_of(const RowsView& rows, const double* twice_variance) const;
+    const Lanes& joined_lanes(Tensor slot, std::size_t batch, std::size_t kv_head);
+    Lanes query_lanes(const RowIndex& at);
+    BackwardRow& backward_row(const RowIndex& at);
+    void scores_back(const QueryRow& q, BackwardRow& b);
+    Lane cap_slope(const KeyNumbers& x, std::size_t key) const;
+    void formulas_back(const QueryRow& q, KeyNumbers& x, BackwardRow& b) const;
+    Lanes query_gradient(const RowIndex& at);
+    SumsOfArrays softmax_pass(std::size_t batch, std::size_t head);
+    SumsOfArrays linear_pass(std::size_t batch, std::size_t head);
+    struct LinearRun;
+    void run_backward(LinearRun& run, const HeadGates& gates, RandomRounding& round) const;
+    double rounded_operand(double x) const;
+    const SumsOfArrays& pass(std::size_t batch, std::size_t head);
+    /// (rows, columns) of the context vectors, of one head below the other if they are apart.
+    Lanes context_lanes(std::size_t batch);
+    std::vector<double> variance_of(ArrayId array, const RowIndex& at, const Numbers& x);
+    Lane loss();
+    const Lanes& context_gradients(std::size_t batch);
+    const Lanes& output_gradients(std::size_t batch);  ///< (heads * rows, d_v)
+    const Lanes& joined_gradients(Tensor slot, std::size_t batch, std::size_t kv_head);
+    const Lanes& slot_gradients(Tensor slot);  ///< (batch * heads * tokens, d), of new ones
+    void turn_back(Tensor slot, std::size_t batch, std::size_t token, Lanes& x, std::size_t row);
+    void lengths_back(Tensor slot, Lanes& x);
+    Lanes side_by_side(Tensor slot);  ///< (batch * tokens, heads * d)
+    const SumsOfArrays& parameter_gradients(Tensor tensor);  ///< weight and bias
+    const Lanes& source_gradients(Tensor tensor);            ///< what is projected
+    void round_lanes(Rounded what, std::vector<Lane>& x) const;
+    static void scale_lanes(Lanes& x, double factor);
+
     const Evaluator& shared_;
     const Problem& problem_;
     const Plan& plan_;
     const ErrorModel& model_;
     const NumberTypeRow& type_;  ///< of the model
+    const LaneModel lane_model_{model_, type_};
     Conventions c_;
     bool with_errors_, is_linear_;
     bool rounds_projected_;
@@ -276,7 +348,11 @@ private:
         double scale = 1;  ///< see scale_for_squares
     };
     std::vector<ProjectedHead> projected_;
-    std::unique_ptr<Candidate> stored_;
+    std::unique_ptr<Candidate> stored_, recomputed_;
+    std::vector<std::shared_ptr<BackwardRow>> backward_;  ///< by head
+    std::map<std::pair<Sums, std::size_t>, std::shared_ptr<const SumsOfArrays>> sums_;
+    std::vector<double> answer_variance_;  ///< of a row of a gradient
+    std::unique_ptr<Candidate> detailed_;  ///< with errors, for the variances
     std::vector<QueryRow> rows_;                        ///< of one query, by head
     std::vector<std::unique_ptr<ColumnSums>> columns_;  ///< by the two axes other than that summed
     std::vector<std::shared_ptr<LinearHead>> linear_;   ///< by batch and key head

@@ -28,24 +28,27 @@ bool Candidate::has_noise(const Evaluator& evaluator, const Conventions& c, Arra
                                          "logsumexp"};
     const Problem& problem = evaluator.problem();
     const NumberType type = evaluator.arithmetic();
+    const bool is_gradient = array.row().is_gradient();
     if (c.weights || c.sink_from_max || c.groups != c.value_groups || c.log_factor != 1 ||
         c.output != OutputConvention() || c.state != StateConvention() ||
         c.stated_sum != StatedSum::logsumexp)
         return false;
-    if ((type != NumberType::float16 && type != NumberType::bfloat16) || c.drops ||
+    if ((type != NumberType::float16 && type != NumberType::bfloat16) ||
+        (c.drops && !is_gradient) ||
         c.modifies_scores() || c.prob_mod || problem.plan.config.top_k || problem.input_norm ||
         problem.query_norm || problem.key_norm || is_rounded(problem.plan.config.sum_type()) ||
         is_rounded(problem.plan.config.softmax_type()))
         return false;
     // In linear attention the roundings of normalised queries and keys are among those of its
     // steps.
-    if (problem.plan.config.rule) return outputs.has(array);
+    if (problem.plan.config.rule) return outputs.has(array) || is_gradient;
     if (c.qk_norm) return false;
-    return (outputs.has(array) || of_softmax.has(array)) && c.axis == SoftmaxAxis::keys &&
+    return (is_gradient || outputs.has(array) || of_softmax.has(array)) && c.axis == SoftmaxAxis::keys &&
            c.blocking == Blocking::before;
 }
 
 NoiseDetail Candidate::last_detail(ArrayId array) const {
+    if (array.row().is_gradient()) return NoiseDetail::storing;
     const bool sums_values = array == "context_vectors" || array == "head_outputs";
     return sums_values && !is_linear_ ? NoiseDetail::all : NoiseDetail::steps;
 }
@@ -59,7 +62,13 @@ std::size_t Candidate::heads_in_row(ArrayId array) const {
 const Noise& Candidate::noise(ArrayId array, const RowIndex& at, NoiseDetail detail) {
     noise_.clear();
     const Fill fill = fill_of(array);
-    if (fill == &Candidate::fill_weight) {
+    if (array.row().is_gradient()) {
+        if (!with_errors_ && !detailed_) detailed_ = std::make_unique<Candidate>(shared_, c_, true);
+        Candidate& detailed = with_errors_ ? *this : *detailed_;
+        const Numbers& made = detailed.row(array, at.batch, at.head, at.row);
+        for (std::size_t i = 0; i < made.value.size(); ++i)
+            noise_.add(i, half_unit(type_, made.value[i]), detailed.answer_variance_[i]);
+    } else if (fill == &Candidate::fill_weight) {
         add_noise_of_weights(array, at, detail);
     } else if (fill == &Candidate::fill_statistic) {
         add_noise_of_logsumexp(at, detail);
@@ -200,20 +209,26 @@ NoisyRow Candidate::noisy_scores(const QueryRow& q) const {
     return made;
 }
 
-NoisyRow Candidate::noisy_row(const QueryRow& q) {
-    const RowsView keys = joined(Tensor::key, q.at.batch, kv_head_of(q.at.head));
-    const std::size_t width = keys.columns, token = plan_.first_query + q.at.row;
-    const RowsView all = unrotated(Tensor::query, q.at.batch, q.at.head);
-    const RowsView query = query_of(q.at);
-    NoisyRow made = noisy_scores(q);
-    made.of_query.resize(width);
+std::vector<double> Candidate::query_variance(const RowIndex& at) {
+    const RowsView all = unrotated(Tensor::query, at.batch, at.head), query = query_of(at);
+    const std::size_t token = plan_.first_query + at.row;
+    std::vector<double> variance(query.columns);
     set_head_variance(
         all.at(token), query.value,
         c_.rope.pairs
-            ? shared_.rotation(c_.rope, Tensor::query, q.at.batch, c_.rope.query_times).get()
+            ? shared_.rotation(c_.rope, Tensor::query, at.batch, c_.rope.query_times).get()
             : nullptr,
-        token, width, problem_.projection[index_of(Tensor::query)].has_value(),
-        made.of_query.data());
+        token, query.columns, problem_.projection[index_of(Tensor::query)].has_value(),
+        variance.data());
+    return variance;
+}
+
+NoisyRow Candidate::noisy_row(const QueryRow& q) {
+    const RowsView keys = joined(Tensor::key, q.at.batch, kv_head_of(q.at.head)),
+                   query = query_of(q.at);
+    const std::size_t width = keys.columns;
+    NoisyRow made = noisy_scores(q);
+    made.of_query = query_variance(q.at);
     const std::shared_ptr<const BoundedRows> spread =
         key_variance(q.at.batch, kv_head_of(q.at.head));
     double mean_error = 0;

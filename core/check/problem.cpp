@@ -118,6 +118,7 @@ Conventions conventions_of(const Problem& problem) {
     asked.sink = plan.config.sink;
     asked.softmax_plus = plan.config.softmax_plus;
     asked.drops = plan.config.dropout != 0;
+    asked.backward.loss = plan.config.loss;
     return asked;
 }
 
@@ -186,8 +187,16 @@ Problem exact_question(const Plan& plan, const Operands& operands, ThreadPool& p
     if (drops) options.kernel = "reference";
     Settings settings = plan.config;
     settings.head.clear();  // the problem has all heads
-    const Plan drawing = make_plan(std::move(settings), plan.operands, options);
+    settings.backward = false;
+    settings.loss.reset();
+    OperandShapes shapes = plan.operands;
     Operands used = operands;
+    for (const OperandRow& row : operand_rows)
+        if (row.kind == OperandKind::result) {
+            shapes[row].clear();
+            used[row] = {};
+        }
+    const Plan drawing = make_plan(std::move(settings), shapes, options);
     return make_problem(plan, operands, compute(drawing, std::move(used), pool));
 }
 

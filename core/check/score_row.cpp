@@ -316,6 +316,12 @@ double Candidate::added_by_mask(const QueryRow& q, std::size_t which, std::size_
     return key < row.end ? c_.masks[which].factor * row.at(key) : 0;
 }
 
+bool Candidate::is_zeroed(const QueryRow& q, std::size_t which, std::size_t key) const {
+    if (!problem_.mask(which) || c_.masks[which].use != MaskUse::multiplied) return false;
+    const MaskRow row = mask_row(q, which);
+    return key < row.end && row.at(key) == 0;
+}
+
 void Candidate::add_masks(const QueryRow& q, KeyNumbers& x) const {
     for (std::size_t i = 0; i < c_.masks.size(); ++i) {
         const MaskConvention& mask = c_.masks[i];

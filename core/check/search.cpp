@@ -158,16 +158,17 @@ private:
         std::vector<std::size_t> usable;
         for (std::size_t i = 0; i < options_.size(); ++i)
             if (options_[i].max_changes >= size) usable.push_back(i);
-        if (size < 3) return usable;
+        if (size < 2 || (size == 2 && !sums_over_queries())) return usable;
         const double row = row_products() + fixed_cost, pairs = static_cast<double>(pairs_) * row;
         const auto cost = [&](std::size_t count) {
             const auto n = static_cast<double>(count);
-            return n * (n - 1) * (n - 2) / 6 * row;
+            return n * (n - 1) / 2 * (size == 2 ? 1 : (n - 2) / 3) * row;
         };
         std::stable_sort(usable.begin(), usable.end(), [&](std::size_t a, std::size_t b) {
             return probe_errors_[a].bounds < probe_errors_[b].bounds;
         });
-        while (usable.size() > 3 && cost(usable.size()) > product_limit - pairs) usable.pop_back();
+        while (usable.size() > size && cost(usable.size()) > product_limit - pairs)
+            usable.pop_back();
         std::sort(usable.begin(), usable.end());
         return usable;
     }
@@ -250,7 +251,20 @@ private:
     double row_products() const {
         const Plan& plan = problem_.plan;
         const bool joins = comparison_.arrays().front().id == "context_vectors";
-        return static_cast<double>((joins ? plan.heads : 1) * plan.kv_len * (plan.d_k + plan.d_v));
+        constexpr double steps_back = 10;  // with what is known of their errors
+        return static_cast<double>((joins ? plan.heads : 1) * plan.kv_len * (plan.d_k + plan.d_v)) *
+               (sums_over_queries()
+                    ? steps_back * static_cast<double>(plan.batch * plan.heads * plan.rows)
+                    : 1);
+    }
+
+    /// Whether some array is a gradient that takes a whole backward pass.
+    bool sums_over_queries() const {
+        static constexpr ArraySet of_rows{"grad_query", "grad_queries", "grad_head_outputs"};
+        return std::ranges::any_of(comparison_.arrays(), [](const TheirArray& array) {
+            return array.id.row().is_gradient() && !array.id.row().counts_queries_and_keys() &&
+                   !of_rows.has(array.id);
+        });
     }
 
     /// The fit, if every number is within its bound.

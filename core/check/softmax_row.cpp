@@ -74,7 +74,10 @@ void Candidate::weigh(QueryRow& q) {
         q.independent.assign(q.independent.size(), 0);
         q.common.assign(q.common.size(), 0);
     }
-    if (c_.prob_mod) modify_weights(q, plan_.config.prob_mod);
+    if (c_.prob_mod) {
+        q.softmax = q.weight;
+        modify_weights(q, plan_.config.prob_mod);
+    }
     if (!rounds(c_, Rounded::weights)) return;
     q.weight.below.clear();
     round_rows(c_, Rounded::weights, q.weight);
@@ -150,6 +153,7 @@ void Candidate::softmax_of_keys(QueryRow& q, const std::vector<char>* counts, bo
     }
     for (double& weight : q.weight.value) weight /= sum;
     q.logsumexp.value = shift + std::log(sum);
+    q.sink_weight = sink_part / sum;
     if (!with_errors_) return;
     exponents_.resize(count);
     for (std::size_t k = 0; k < count; ++k)
@@ -157,7 +161,6 @@ void Candidate::softmax_of_keys(QueryRow& q, const std::vector<char>* counts, bo
     exponent_errors(q, shift);
     const double of_shift = q.scores.factor_error(scaled_at(q.scores, shift));
     double more = 0;
-    q.sink_weight = sink_part / sum;
     if (sink_part != 0) {
         const double sink_error =
             of_shift + model_.unit() * (4 * std::abs(sink) + 4 * std::abs(sink - shift) + 4);

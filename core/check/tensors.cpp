@@ -218,8 +218,9 @@ Evaluator::Evaluator(const Problem& problem, NumberType arithmetic)
       model_(arithmetic, problem.plan.config.sum_type()) {
     const NumberTypeRow& type = row_of(arithmetic);
     if (!model_.is_coarse()) return;  // asked for the noise of the smaller types alone
-    holds_operands_ = holds_all(type, problem.numbers("past_key")) &&
-                      holds_all(type, problem.numbers("past_value"));
+    for (const OperandRow& row : operand_rows)
+        if (row.kind == OperandKind::cache || row.kind == OperandKind::result)
+            holds_operands_ = holds_operands_ && holds_all(type, problem.numbers(row));
     for (const Numbers& source : problem.source)
         holds_operands_ = holds_operands_ && holds_all(type, source.value);
     for (const std::optional<ProjectionNumbers>& p : problem.projection)

@@ -65,6 +65,54 @@ struct ProductError {
 ProductError product_error(const ErrorModel& model, double product, const RowsView& a,
                            const RowsView& b, std::size_t scaled);
 
+/// A number, the sum of the squares of the bounds of its errors, of which lambda times the root
+/// bounds its error (see error_model.hpp), and the variance that is expected of a program that
+/// rounds each step.
+struct Lane {
+    double value = 0, squares = 0, variance = 0;
+
+    Lane times(double x) const { return {x * value, x * x * squares, x * x * variance}; }
+    /// Without rounding.
+    friend Lane operator*(const Lane& a, const Lane& b) {
+        const double x = square(a.value), y = square(b.value);
+        return {a.value * b.value, x * b.squares + y * a.squares + a.squares * b.squares,
+                x * b.variance + y * a.variance};
+    }
+    friend Lane operator+(const Lane& a, const Lane& b) {
+        return {a.value + b.value, a.squares + b.squares, a.variance + b.variance};
+    }
+};
+
+struct Lanes {
+    std::size_t rows = 0, columns = 0;
+    std::vector<double> value, squares, variance;  ///< the last two are empty if not asked for
+
+    Lanes() = default;
+    Lanes(std::size_t row_count, std::size_t column_count, bool has_errors)
+        : rows(row_count), columns(column_count), value(rows * columns),
+          squares(has_errors ? value.size() : 0), variance(squares.size()) {}
+
+    bool has_errors() const { return !squares.empty(); }
+    Lane at(std::size_t row, std::size_t column) const {
+        const std::size_t i = row * columns + column;
+        return has_errors() ? Lane{value[i], squares[i], variance[i]} : Lane{value[i]};
+    }
+    void set(std::size_t row, std::size_t column, const Lane& x) {
+        const std::size_t i = row * columns + column;
+        value[i] = x.value;
+        if (has_errors()) {
+            squares[i] = x.squares;
+            variance[i] = x.variance;
+        }
+    }
+    Lanes row(std::size_t index) const {
+        Lanes one(1, columns, has_errors());
+        for (std::size_t i = 0; i < columns; ++i) one.set(0, i, at(index, i));
+        return one;
+    }
+    std::size_t bytes() const { return 3 * value.size() * sizeof(double); }
+};
+
 /// What each pair of columns is multiplied by at each position, in order.
 struct RowRotation {
     Rope layout = Rope::half;
@@ -102,6 +150,12 @@ private:
                               [](const Kept& value) { return value->bytes(); }};
 };
 
+inline std::size_t bytes_of_gradients(const std::shared_ptr<const std::vector<Lanes>>& all) {
+    std::size_t bytes = 0;
+    for (const Lanes& one : *all) bytes += one.bytes();
+    return bytes;
+}
+
 /// Prepares what candidates have in common and keeps it, with errors: projected tensors, rotated
 /// tensors. Threads may share it. `problem` must outlive it.
 class Evaluator {
@@ -135,6 +189,18 @@ public:
                                                     const Conventions& c, const Make& make) const {
         return key_variances_.of(key_of_joined(Tensor::key, batch, kv_head, c), make);
     }
+    /// What is projected, as its program reads it, and heads before their norm.
+    BoundedRows source(Tensor tensor, const Conventions& c) const;
+    BoundedRows split(Tensor slot, const Conventions& c) const;
+    /// Sums of gradients over queries under the question's own conventions: kind, index, and
+    /// whether they have errors.
+    using GradientKey = std::tuple<int, std::size_t, bool>;
+    using Gradients = std::shared_ptr<const std::vector<Lanes>>;
+    template <class Make>
+    Gradients gradients(const GradientKey& key, const Make& make) const {
+        return gradients_.get(
+            key, [&] { return std::make_shared<const std::vector<Lanes>>(make()); });
+    }
     /// Of the new tokens of a batch entry.
     std::shared_ptr<const RowRotation> rotation(const RopeConvention& rope, Tensor tensor,
                                                 std::size_t batch, int times) const;
@@ -143,11 +209,8 @@ private:
     static Key key_of_joined(Tensor slot, std::size_t batch, std::size_t kv_head,
                              const Conventions& c);
 
-    /// The source, as its program reads it.
-    BoundedRows source(Tensor tensor, const Conventions& c) const;
     std::shared_ptr<const BoundedRows> projected(Tensor tensor, const Conventions& c) const;
     Numbers bias_of(Tensor tensor, const Conventions& c) const;
-    BoundedRows split(Tensor slot, const Conventions& c) const;
 
     const Problem& problem_;
     NumberType arithmetic_;
@@ -155,6 +218,8 @@ private:
     bool holds_operands_ = true;
     mutable Memo<BoundedRows> weights_, normed_, projected_, heads_, joined_, key_variances_;
     mutable Memo<RowRotation> rotations_;
+    mutable Recent<GradientKey, Gradients> gradients_{[] { return Memo<Lanes>::byte_limit; },
+                                                      bytes_of_gradients};
 };
 
 /// Rounds numbers to the types that the conventions have for these arrays.

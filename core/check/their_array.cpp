@@ -53,6 +53,19 @@ std::vector<std::size_t> without_ones(std::vector<std::size_t> shape) {
     return shape;
 }
 
+/// A gradient has the shape in which its operand is given.
+std::array<std::size_t, 4> shape_of_operand(const Plan& plan, ArrayId array) {
+    std::array<std::size_t, 4> shape{1, 1, 1, 1};
+    const std::vector<std::string_view> names = plan.computed_axes_of(array);
+    for (std::size_t i = 0; i < names.size(); ++i)
+        shape[names[i] == "batch"                             ? 0
+              : names[i] == "heads"                           ? 1
+              : names[i] == axis_name(array.row().axes[3]) ? 3
+                                                              : 2] =
+            plan.operand_shape(array.base().row())[i];
+    return shape;
+}
+
 /// Groups of neighbouring axes whose sizes multiply to those of the shape: how many are in each;
 /// empty if there are none.
 std::vector<std::size_t> grouped(const std::vector<LayoutAxis>& axes,
@@ -109,8 +122,9 @@ std::size_t Layout::offset(const std::array<std::size_t, 4>& index) const {
 }
 
 std::array<std::size_t, 4> shape_of_all_axes(const Plan& plan, ArrayId array) {
-    std::array<std::size_t, 4> shape{};
     const std::array<Axis, 5>& axes = array.row().axes;
+    if (array.base().row().is_operand()) return shape_of_operand(plan, array);
+    std::array<std::size_t, 4> shape{};
     for (std::size_t axis = 0; axis < 4; ++axis)
         shape[axis] = static_cast<std::size_t>(plan.size_of<std::uint64_t>(axes[axis]));
     shape[3] *= static_cast<std::size_t>(plan.size_of<std::uint64_t>(axes[4]));

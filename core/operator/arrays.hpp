@@ -89,6 +89,10 @@ struct ArrayRow {
     }
     /// An operand as it is given, in its own rank, which may be less than that of the axes.
     constexpr bool is_operand() const { return needs == attn::needs::operand; }
+    /// Of a backward pass, and not its loss.
+    constexpr bool is_gradient() const {
+        return (needs & needs::backward) != 0 && axes[0] != Axis::scalar;
+    }
     /// Summarises the weights of a query, or of a key, and is computed without them.
     constexpr bool is_statistic() const { return in_all == InAll::never; }
     /// Has rows of tokens and the axes of operands, in the order that a question chooses.

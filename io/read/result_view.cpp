@@ -259,7 +259,7 @@ void ResultView::find_arrays() {
         dtype_ = NumberType::float32;
         const json name = member(*head_.config, "dtype");
         for (const auto& [type, its_name] : dtype_names)
-            if (name == its_name) dtype_ = type;
+            if (name == its_name) dtype_ = result_type(type);
     }
     if (stored != nullptr) {
         for (const StoredArray& array : stored->arrays) {

@@ -325,6 +325,62 @@ def mask_method(q):
         yield "weights not renormalized", {"blocking": "after"}
 
 
+# Of gradients: `Program.backward`.
+def grad_factor(q):
+    for factor in (0.5, 3, -1): yield f"times {factor}", {"backward": {"factor": factor}}
+
+
+def grad_scale(q):
+    for side in ("query_scale", "key_scale"):
+        for times in (0, 2): yield f"{side} {times}", {"backward": {side: times}}
+    yield "twice", {"backward": {"query_scale": 2, "key_scale": 2}}
+
+
+def grad_groups(q):
+    if q.heads != q.kv_heads:
+        for groups in ("first", "last", "mean"): yield groups, {"backward": {"groups": groups}}
+
+
+def grad_dropout(q):
+    if q.dropout:
+        for times in (0, 2): yield f"factor {times} times", {"backward": {"dropout_factors": times}}
+        yield "no mask", {"backward": {"drops": False}}
+        yield "values not dropped", {"backward": {"drops_values": False}}
+        yield "left out", {"backward": {"drops": False, "drops_values": False}}
+
+
+def grad_softmax(q):
+    yield "no term", {"backward": {"term": "none"}}
+    if q.dropout: yield "term of dropped weights", {"backward": {"term": "dropped"}}
+
+
+def grad_weights(q):
+    others = [("causal", {"causal": False})] * q.causal + [("sink", {"sink": None})] * (q.sink is not None)
+    if has_exclusions(q):
+        ignored = {"mask_use": {"mask": "ignored", "padding": "ignored"}}
+        others.append(("masks", {"causal": False, "left": -1, "right": -1, "kv_lengths": None, **ignored}))
+    for label, without in others:
+        for keeps in (True, False):
+            yield f"without {label}, {keeps}", {"backward": {"without": without, "keeps_sum": keeps}}
+
+
+def grad_softcap(q):
+    if q.softcap:
+        for cap in ("none", "of_capped", "unscaled"): yield cap, {"backward": {"cap": cap}}
+
+
+def grad_rope(q):
+    if q.rope:
+        for turns in (0, 1):
+            for sides in (("query_turns",), ("key_turns",), ("query_turns", "key_turns")):
+                yield f"{' '.join(sides)} {turns}", {"backward": dict.fromkeys(sides, turns)}
+
+
+def grad_parameters(q):
+    if q.weights: yield "transposed", {"backward": {"transposed": True}}
+    if q.biases: yield "mean of biases", {"backward": {"mean_bias": True}}
+
+
 def departures_by(convention):
     return lambda q: [Departure(convention.__name__, *row) for row in convention(q)]
 
@@ -335,6 +391,10 @@ ALTERNATIVES = {f.__name__: departures_by(f) for f in (
     kv_lengths, softmax_axis, transposed, heads_split, bias, exchanged, dropout, precision, mask_method,
     out_proj)}
 
+OF_GRADIENTS = {f.__name__: departures_by(f) for f in (
+    grad_factor, grad_scale, grad_groups, grad_dropout, grad_softmax, grad_weights, grad_softcap, grad_rope,
+    grad_parameters)}
+
 # What a question must have for a convention to matter.
 NEEDS = {
     "mask_polarity": ("boolean_mask",), "masked_value": ("boolean_mask", "empty_rows"),
@@ -344,5 +404,7 @@ NEEDS = {
     "softcap": ("softcap",), "softcap_order": ("softcap",), "alibi_sign": ("alibi",), "alibi_slopes": ("alibi", "heads"),
     "sink": ("sink",), "kv_lengths": ("kv_lengths",), "transposed": ("square",), "heads_split": ("heads",),
     "bias": ("bias", "projections"), "exchanged": ("same_widths", "square"), "dropout": ("dropout",),
-    "mask_method": ("causal",), "out_proj": ("out", "square", "projections"),
+    "mask_method": ("causal",), "out_proj": ("out", "square", "projections"), "grad_groups": ("groups", "heads"),
+    "grad_dropout": ("dropout",), "grad_softcap": ("softcap",), "grad_rope": ("rope",),
+    "grad_weights": ("causal", "sink"), "grad_parameters": ("projections", "bias"), "grad_scale": ("same_widths",),
 }

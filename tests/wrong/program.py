@@ -58,6 +58,7 @@ class Program:
     dropout_mask: object = None
     rounded: dict = dataclasses.field(default_factory=dict)  # float16 or bfloat16 by what is rounded
     accumulated: frozenset = frozenset()  # the products, of scores and outputs, that add in float16
+    backward: dict = dataclasses.field(default_factory=dict)  # what gradients() does otherwise
 
     @staticmethod
     def of(q):
@@ -114,12 +115,15 @@ class Run:
             queries = queries * self.dtype(p.scale)
         scores = self.cast(self.product("scores", queries, keys.swapaxes(-1, -2)), "scores")
         result["scores"] = scores
+        self.kept = {"queries": queries, "keys": keys, "values": values, "group": group}
         scores, excluded = self.steps(scores, result)
         weights = self.weights(scores, excluded, result)
+        self.kept |= {"steps": scores, "softmax": weights}
         result["weights_before_dropout"] = weights
         if p.dropout_mask is not None:
             weights = weights * self.cast(p.dropout_mask)
         weights = self.cast(weights, "weights")
+        self.kept["weights"] = weights
         result["attention_weights"] = weights
         result["head_outputs"] = outputs = self.cast(self.product("outputs", weights, values), "outputs")
         result["context_vectors"] = self.joined(outputs)
@@ -275,6 +279,7 @@ class Run:
         total = powers.sum(axis, keepdims=True)
         if sink is not None:
             total = total + np.exp(sink - largest)
+            self.kept["sink"] = np.exp(sink - largest) / total
         result["logsumexp"] = (np.log(total) + largest)[..., 0] if axis == -1 else None
         weights = np.where(total > 0, powers / np.where(total > 0, total, 1), self.dtype(self.p.empty_rows))
         if excluded is not None:
@@ -285,8 +290,115 @@ class Run:
         return weights
 
 
+class Backward(Run):
+    """The gradients of a loss, from those by the context vectors, in full shapes."""
+
+    def to(self, array):
+        return self.cast(array, "gradients")
+
+    def gradients(self, upstream):
+        q, p, how = self.q, self.p, self.p.backward
+        made = self.arrays()
+        k = self.kept
+        grad, result = self.to(upstream * how.get("factor", 1)), {}
+        if "out" in q.weights:
+            outputs = made["head_outputs"].transpose(0, 2, 1, 3)
+            grad = self.linear_back("out", outputs.reshape(*outputs.shape[:2], -1), grad, result)
+        if grad.ndim == 3:
+            grad = grad.reshape(*grad.shape[:2], q.heads, -1).transpose(0, 2, 1, 3)
+        by = self.to(grad @ k["values"].swapaxes(-1, -2))
+        softmax, weights = k["softmax"], k["weights"]
+        term_weights, dropped = softmax, self.dtype(1)
+        if "without" in how:
+            other = Run(q, dataclasses.replace(p, backward={}, **how["without"]), self.dtype)
+            sums = other.arrays()["logsumexp"]
+            softmax = other.kept["softmax"]
+            if how["keeps_sum"]:
+                softmax = softmax * np.exp(sums - made["logsumexp"])[..., None]
+            else:
+                term_weights = softmax
+            weights = softmax
+        if p.dropout_mask is not None:
+            mask, kept = self.cast(p.dropout_mask), p.dropout_mask > 0
+            dropped = np.where(kept, mask.max() ** self.dtype(how.get("dropout_factors", 1)), 0) if how.get("drops", True) else 1
+            weights = softmax * (mask if how.get("drops_values", True) else 1)
+            by = self.to(by * dropped)
+        values = self.to(weights.swapaxes(-1, -2) @ grad)
+        if how.get("term") == "dropped": term_weights = k["weights"]
+        term = 0 if how.get("term") == "none" else (term_weights * by).sum(-1, keepdims=True)
+        sink = self.kept.get("sink")
+        if sink is not None:
+            result["grad_sink"] = -(sink * term).sum((0, 2, 3))
+        by = self.to(softmax * (by - term))
+        for name, mask in self.given_masks():
+            if mask.dtype != bool:
+                given = q.mask if name == "mask" else q.padding
+                shape = given.shape if name == "mask" else mask.shape
+                total = by
+                for axis in range(4 - len(shape)): total = total.sum(0)
+                for axis, size in enumerate(shape):
+                    if size == 1: total = total.sum(axis, keepdims=True)
+                result["grad_" + ("mask" if name == "mask" else "key_padding_mask")] = total.reshape(given.shape)
+        if p.softcap:
+            scaled = made["scaled_scores"]
+            x = {"of_capped": made["capped_scores"]}.get(how.get("cap"), scaled) / self.dtype(p.softcap)
+            slope = 1 - np.tanh(x) ** 2
+            if how.get("cap") == "none": slope = 1
+            if how.get("cap") == "unscaled": slope = 1 - made["capped_scores"] ** 2
+            by = self.to(by * slope)
+        scale = self.dtype(p.scale)
+        by_query, by_key = (self.to(by * scale ** how.get(side, 1)) for side in ("query_scale", "key_scale"))
+        query, key = self.to(by_query @ k["keys"]), self.to(by_key.swapaxes(-1, -2) @ k["queries"])
+        key, values = (self.grouped(array, k["group"]) for array in (key, values))
+        if q.past:
+            result |= {"grad_past_key": key[:, :, :q.past], "grad_past_value": values[:, :, :q.past]}
+            key, values = key[:, :, q.past:], values[:, :, q.past:]
+        query = self.to(self.rotated(query, p.first_query, how.get("query_turns", -1)))
+        key = self.to(self.rotated(key, p.first_key, how.get("key_turns", -1)))
+        sources = {"query": "inputs", "key": "context" if q.context is not None else "inputs"}
+        sources["value"] = sources["key"]
+        for name, array in (("query", query), ("key", key), ("value", values)):
+            if q.mode == "sdpa":
+                result["grad_" + name] = array
+                continue
+            columns = array.transpose(0, 2, 1, 3).reshape(array.shape[0], array.shape[2], -1)
+            x = self.cast(q.context if sources[name] == "context" else q.x, "operands")
+            of_source = self.linear_back(name, x, columns, result)
+            total = "grad_" + sources[name]
+            result[total] = self.to(result[total] + of_source) if total in result else of_source
+        return {name: np.asarray(array, np.float64) for name, array in result.items()}
+
+    def grouped(self, array, group):
+        how = self.p.backward.get("groups", "all")
+        made = []
+        for head in range(self.q.kv_heads):
+            own = array[:, group == head]
+            made.append({"all": own.sum(1), "mean": own.mean(1), "first": own[:, 0], "last": own[:, -1]}[how])
+        return self.to(np.stack(made, 1))
+
+    def linear_back(self, tensor, x, grad, result):
+        weight = self.cast(self.q.weights[tensor], "operands")
+        rows = grad.reshape(-1, grad.shape[-1])
+        by_weight = self.to(rows.T @ x.reshape(-1, x.shape[-1]))
+        if self.p.backward.get("transposed"):
+            by_weight = by_weight.T.reshape(by_weight.shape)
+        result["grad_W_" + tensor] = by_weight
+        if tensor in self.q.biases:
+            result["grad_b_" + tensor] = self.to(rows.mean(0) if self.p.backward.get("mean_bias") else rows.sum(0))
+        return self.to(grad @ weight)
+
+
 def shaped(q, name, array):
     """In the axes that attn gives the array."""
+    of_heads = ("grad_query", "grad_key", "grad_value")
+    if name in ("grad_inputs", "grad_context"):
+        return array if q.batch else array[0]
+    if name in of_heads and q.form == "packed":
+        array = array.transpose(0, 2, 1, 3)
+        array = array.reshape(*array.shape[:2], -1)
+        return array if q.batch else array[0]
+    if name.startswith("grad_") and name not in (*of_heads, "grad_past_key", "grad_past_value"):
+        return array  # of parameters and masks
     if name == "context_vectors" and (q.mode != "sdpa" or q.form == "packed"):
         return array if q.batch else array[0]
     if not q.has_heads_axis:

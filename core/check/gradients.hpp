@@ -1,0 +1,34 @@
+// One query of a backward pass, which core/check computes by itself, from its own forward rows.
+#pragma once
+
+#include "core/check/evaluate.hpp"
+
+namespace attn {
+
+/// By what each key has.
+struct Candidate::BackwardRow {
+    RowIndex at;
+    bool is_made = false;
+    std::vector<Lane> by_weight, before;  ///< gradients by weights after dropout, and before it
+    std::vector<Lane> by_softmax;         ///< by weights before their formula
+    std::vector<Lane> capped, scaled;     ///< by the scores after these stages
+    std::vector<Lane> raw;                ///< by products, without the error of the row term
+    std::vector<double> slope;            ///< their derivative by the row term
+    std::vector<Lane> weight;             ///< after dropout
+    std::array<std::vector<Lane>, mask_operands.size()> by_mask;
+    Lane term;  ///< the sum of weights times their gradients, whose error all keys have in common
+    Lane sink;  ///< the gradient by it
+
+    Lane with_term(std::size_t k) const {
+        const double x = square(slope[k]);
+        return raw[k] + Lane{0, x * term.squares, x * term.variance};
+    }
+    std::vector<Lane> all_with_term() const {
+        std::vector<Lane> all;
+        all.reserve(raw.size());
+        for (std::size_t k = 0; k < raw.size(); ++k) all.push_back(with_term(k));
+        return all;
+    }
+};
+
+}  // namespace attn
