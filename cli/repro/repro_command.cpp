@@ -62,7 +62,7 @@ void check_settings(const Request& request, const LanguageRow& language) {
                                        "; expected ", expected, ", or no --backward"));
     };
     refuse_gradients(language.name == "onnx", "", "--to numpy, torch or c");
-    refuse_gradients(language.name == "c" && s.rule, " of linear attention", "--to numpy or torch");
+    refuse_gradients(language.name == "c" && s.mode == Mode::linear, " of linear attention", "--to numpy or torch");
     refuse_gradients(language.name == "numpy" && s.normalize, " of normalised outputs",
                      "--to torch");
     require_recording_kernel(request);
