@@ -10,7 +10,7 @@ namespace {
 constexpr std::size_t max_slopes = 6;
 
 Row scaled(Row row, double factor) {
-    for (double& x : row) x *= factor;
+    for (double& x : row) x = x * factor + 0.0;  // no -0
     return row;
 }
 
@@ -41,6 +41,9 @@ private:
                              {"loss_sum", s.loss == Loss::sum},
                              {"loss_mean", s.loss == Loss::mean},
                              {"loss_mse", s.loss == Loss::mse},
+                             {"SOURCE", e_.source_of("loss")},
+                             {"TARGET", s.loss == Loss::mse ? e_.operand_source("target") : ""},
+                             {"GRAD_OUTPUT", s.loss ? "" : e_.operand_source("grad_output")},
                              {"LOSS", s.loss ? f_.number(row("loss").front()) : ""},
                              {"ROW", f_.row(by_output_)}});
     }
@@ -122,7 +125,8 @@ private:
             return concat(e_.indexed(all, h_.head), '[', key - past, ']');
         };
         h_.say("vector_gradients",
-               {{"SUM", f_.products(by_scores, column, by_query[0], {}, h_.shown_terms(true))},
+               {{"is_grouped", h_.plan.heads != h_.plan.kv_heads},
+                {"SUM", f_.products(by_scores, column, by_query[0], {}, h_.shown_terms(true))},
                 {"ROW", f_.row(by_query)},
                 {"KEY", key},
                 {"ALL_KEYS", of_key("grad_keys")},

@@ -193,7 +193,6 @@ void write_powers(HeadView& h) {
     h.say("powers",
           {{"leaves_some", leaves_some},
            {"is_finite", std::isfinite(maximum) && std::isfinite(total)},
-
            {"SINK", exp_sink ? io::number_text(sinks[sinks.size() == 1 ? 0 : h.head]) : ""},
            {"OPTION", h.e.source_of(h.plan.config.softmax_plus == 0 ? "sink" : "softmax_plus")},
            {"MAXIMUM", f.number(maximum)},

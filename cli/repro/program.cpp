@@ -4,7 +4,6 @@
 #include <bit>
 #include <cmath>
 #include <cstdlib>
-#include <iterator>
 #include <memory>
 #include <numeric>
 #include <utility>
@@ -13,7 +12,6 @@
 #include "core/base/error.hpp"
 #include "core/check/evaluate.hpp"
 #include "core/check/their_array.hpp"
-#include "core/layer/layer.hpp"
 #include "core/layer/mask_rows.hpp"
 #include "io/file/zip.hpp"
 #include "io/read/input_formats.hpp"
@@ -21,11 +19,7 @@
 #include "io/write/row_text.hpp"
 
 namespace attn::cli {
-namespace {
 
-using Axes = std::vector<std::size_t>;
-
-/// The elements of an array, in float64.
 std::vector<double> numbers_of(const NamedArray& array) {
     std::vector<double> numbers;
     for_each_piece(array, [&](const auto& piece) {
@@ -34,7 +28,6 @@ std::vector<double> numbers_of(const NamedArray& array) {
     return numbers;
 }
 
-/// Adds columns of zeros.
 void widen(std::vector<double>& values, std::size_t& columns, std::size_t wanted) {
     std::vector<double> wide(values.size() / columns * wanted);
     for (std::size_t i = 0; i < values.size(); ++i)
@@ -42,6 +35,30 @@ void widen(std::vector<double>& values, std::size_t& columns, std::size_t wanted
     values = std::move(wide);
     columns = wanted;
 }
+
+void check_finite(const ProgramArray& array) {
+    const auto row = std::ranges::find(operand_rows, array.name, &OperandRow::key);
+    const bool may_be_minus_infinity =
+        array.name == "decay" || (row != operand_rows.end() && row->is_mask());
+    for (std::size_t at = 0; at < array.values.size(); ++at) {
+        const double x = array.values[at];
+        if (std::isfinite(x) || (may_be_minus_infinity && x < 0)) continue;
+        throw Error(ErrorKind::input, array.name + " " + index_text(at, array.full),
+                    std::isnan(x) ? "NaN"
+                    : x > 0       ? "Infinity"
+                                  : "-Infinity",
+                    "; expected a finite number, whose rounding errors have a bound");
+    }
+}
+
+double with_three_digits(double value, NumberType dtype) {
+    // Half a unit of the third digit is at most 0.5 %. Unlike stod, strtod takes subnormal numbers.
+    return row_of(dtype).round(std::strtod(io::scientific_text(value * 1.005, 2).c_str(), nullptr));
+}
+
+namespace {
+
+using Axes = std::vector<std::size_t>;
 
 /// Adds the operands of one question, with all axes and with those that the question has.
 class OperandList {
@@ -169,27 +186,6 @@ private:
     Repro& program_;
 };
 
-void check_finite(const ProgramArray& array) {
-    const auto row = std::ranges::find(operand_rows, array.name, &OperandRow::key);
-    const bool may_be_minus_infinity =
-        array.name == "decay" || (row != operand_rows.end() && row->is_mask());
-    for (std::size_t at = 0; at < array.values.size(); ++at) {
-        const double x = array.values[at];
-        if (std::isfinite(x) || (may_be_minus_infinity && x < 0)) continue;
-        throw Error(ErrorKind::input, array.name + " " + index_text(at, array.full),
-                    std::isnan(x) ? "NaN"
-                    : x > 0       ? "Infinity"
-                                  : "-Infinity",
-                    "; expected a finite number, whose rounding errors have a bound");
-    }
-}
-
-/// The value with three digits, not below it but for the rounding to the type.
-double with_three_digits(double value, NumberType dtype) {
-    // Half a unit of the third digit is at most 0.5 %. Unlike stod, strtod takes subnormal numbers.
-    return row_of(dtype).round(std::strtod(io::scientific_text(value * 1.005, 2).c_str(), nullptr));
-}
-
 /// For each element of an array, the largest difference between two computations of the problem in
 /// its plan's type, with three digits: twice the bound of `attn check`, plus the smallest normal
 /// number, because programs may flush those below it to 0. Errors: kind input where a computation
@@ -233,92 +229,6 @@ void add_expected(Repro& program, const Problem& problem, const Result& result, 
         program.tolerances.push_back(tolerances_of(problem, id, expected, pool));
         program.expected.push_back(std::move(expected));
     }
-}
-
-/// A gradient by an operand has the axes that the program's operand has. That of a gate that all
-/// heads share has one head.
-void take_axes_of(const ProgramArray& operand, const Plan& plan, ProgramArray& gradient) {
-    gradient.full = operand.full;
-    gradient.shape = operand.shape;
-    std::vector<double>& values = gradient.values;
-    const std::size_t count = operand.values.size(), columns = operand.full.back();
-    const bool is_gate = gradient.name == "grad_decay" || gradient.name == "grad_beta";
-    if (is_gate && values.size() != count) {
-        gradient.full[1] = 1;
-        if (plan.shown.with_heads) gradient.shape[gradient.shape.size() - 3] = 1;
-    } else if (is_gate && (plan.projects || plan.packed)) {
-        const std::size_t heads = plan.kv_heads, rows = operand.full[2];
-        const std::vector<double> beside = values;
-        for (std::size_t i = 0; i < count; ++i) {
-            const std::size_t row = i / columns % rows, head = i / columns / rows;
-            values[i] = beside[((head / heads * rows + row) * heads + head % heads) * columns +
-                               i % columns];
-        }
-    } else if (values.size() != count) {
-        std::size_t given = columns * values.size() / count;
-        widen(values, given, columns);
-    }
-}
-
-/// Moves every number by some units in the last place.
-Operands moved(const Operands& given, double by, std::uint64_t state) {
-    Operands copy = given;
-    for (const OperandRow& row : operand_rows)
-        if (!copy.is_boolean[row])
-            copy[row].visit([&](auto& array) {
-                for (auto& x : array) {
-                    state = state * 6364136223846793005U + 1442695040888963407U;
-                    x *=
-                        static_cast<std::decay_t<decltype(x)>>(state >> 63U != 0 ? 1 + by : 1 - by);
-                }
-            });
-    return copy;
-}
-
-/// How far gradients may be from the program's has no bound as that of `attn check`. Each has one
-/// number, from how far they move with the operands' last digits.
-void add_gradients(Repro& program, const PlannedQuestion& planned, const Result& result,
-                   ThreadPool& pool) {
-    if (!program.plan.config.backward) return;
-    const NumberType dtype = program.plan.config.dtype;
-    constexpr std::uint64_t draws = 4;
-    constexpr double ulps = 8, margin = 16;
-    std::vector<std::vector<NamedArray>> others;
-    for (std::uint64_t seed = 0; seed < draws; ++seed)
-        others.push_back(compute(program.plan,
-                                 moved(planned.question.operands, ulps * row_of(dtype).unit, seed),
-                                 pool)
-                             .arrays);
-    std::vector<ProgramArray> gradients, tolerances;
-    double largest = 0;
-    for (const NamedArray& array : result.arrays) {
-        const ArrayId id = *find_array(array.name);
-        if ((id.row().needs & needs::backward) == 0) continue;
-        const auto extent = shape_of_all_axes(program.plan, id);
-        ProgramArray gradient{
-            array.name, {extent.begin(), extent.end()}, io::shape_of(array), numbers_of(array)};
-        double error = 0;
-        for (const std::vector<NamedArray>& other : others) {
-            const std::vector<double> theirs = numbers_of(*array_named(array.name, other));
-            for (std::size_t i = 0; i < theirs.size(); ++i)
-                error = std::max(error, std::abs(theirs[i] - gradient.values[i]));
-        }
-        for (const double x : gradient.values) largest = std::max(largest, std::abs(x));
-        if (gradient.shape.size() == 1) gradient.full = gradient.shape;
-        if (const ProgramArray* operand = program.find(array.name.substr(array.name.find('_') + 1)))
-            take_axes_of(*operand, program.plan, gradient);
-        check_finite(gradient);
-        tolerances.push_back({array.name + "_tolerance", {1}, {1}, {margin * error}});
-        gradients.push_back(std::move(gradient));
-    }
-    // What is 0 in one program may be the rounding error of a difference in another.
-    for (ProgramArray& tolerance : tolerances)
-        tolerance.values[0] =
-            with_three_digits(tolerance.values[0] + margin * row_of(dtype).unit * largest +
-                                  row_of(dtype).least_normal(),
-                              dtype);
-    std::ranges::move(gradients, std::back_inserter(program.expected));
-    std::ranges::move(tolerances, std::back_inserter(program.tolerances));
 }
 
 /// Masked keys may have any content in attn, and a product by a weight of 0 in the program.

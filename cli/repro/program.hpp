@@ -72,6 +72,20 @@ struct Repro {
 /// have, kind input for operands and results that are infinite or NaN.
 Repro make_program(const PlannedQuestion& planned, const Result& result, ThreadPool& pool);
 
+/// The elements of an array, in float64.
+std::vector<double> numbers_of(const NamedArray& array);
+/// Adds columns of zeros.
+void widen(std::vector<double>& values, std::size_t& columns, std::size_t wanted);
+/// Errors: kind input for a number that is infinite or NaN.
+void check_finite(const ProgramArray& array);
+/// The value with three digits, not below it but for the rounding to the type.
+double with_three_digits(double value, NumberType dtype);
+
+/// Adds the gradients that are expected. Each has one tolerance, without a bound as `attn check`
+/// has: from how far it moves with the operands' last digits.
+void add_gradients(Repro& program, const PlannedQuestion& planned, const Result& result,
+                   ThreadPool& pool);
+
 /// The arrays that a program needs from its question's result.
 inline const std::vector<std::string> emit_of_program{"all"};
 
