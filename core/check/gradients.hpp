@@ -1,4 +1,4 @@
-// One query of a backward pass, which core/check computes by itself, from its own forward rows.
+// A backward pass for one query from the forward rows of core/check, independent of core/operator.
 #pragma once
 
 #include "core/check/evaluate.hpp"

@@ -197,7 +197,7 @@ inline constexpr ArrayRow backward_rows[] = {
     gradient("grad_W_out", "W_out"),
     gradient("grad_b_out", "b_out"),
     gradient("grad_head_outputs", "head_outputs"),
-    // Of linear attention they are no step.
+    // Linear attention does not compute its outputs from them.
     {"grad_attention_weights", per_key, softmax | backward, reference},
     gradient("grad_weights_before_dropout", "weights_before_dropout", reference),
     gradient("grad_capped_scores", "capped_scores", reference),

@@ -15,7 +15,7 @@ enum class Rule { linear, gated, delta, gated_delta };
 enum class Normalize { none, retention };
 /// What a decay is: the logarithm of the state's factor, or the factor.
 enum class DecayForm { log, plain };
-/// Of the context vectors: their sum or mean, or the mean of squared differences from a target.
+/// The context vectors' sum, their mean, or the mean of squared differences from a target.
 enum class Loss { sum, mean, mse };
 /// The order of (batch, heads, sequence, d) in arrays of tokens that are given or results.
 enum class QkvFormat { bhsd, bshd, sbhd };

@@ -122,7 +122,7 @@ struct Plan {
                (!array.gradient_of || is_differentiable(all_arrays[*array.gradient_of]));
     }
 
-    /// Whether the question has the array, and it is no boolean mask.
+    /// Whether the question has the array, and it is not a boolean mask.
     bool is_differentiable(const ArrayRow& array) const;
 
     /// The shape of an operand that is recorded as it is given; empty if the question lacks it.
