@@ -244,7 +244,8 @@ values = @join@([past_value, values], -2)
 @for formula in @score_formulas@
 @formula_names
 score = @scores@
-@step scores $formula_scores = @$formula@
+@if rounded: @step scores $formula_scores = (@$formula@)@as_real@
+@if !rounded: @step scores $formula_scores = @$formula@
 @end
 @if additive_masks
 @for mask in @additive_masks@
@@ -275,7 +276,8 @@ total = @total@
 @if prob_mod
 @formula_names
 weight = @result@
-@result@ = @prob_mod@
+@if rounded: @result@ = (@prob_mod@)@as_real@
+@if !rounded: @result@ = @prob_mod@
 @if has_rules: @result@ = @np@.where(allowed, @result@, 0)
 @for mask in @additive_masks@
 @result@ = @np@.where($mask == -math.inf, 0, @result@)
