@@ -53,7 +53,8 @@ struct Plan {
 
     /// The values of formulas' variables of sizes.
     ExpressionSizes expression_sizes() const {
-        return {batch, heads, q_len, kv_len, offset, config.dtype == NumberType::float32};
+        return {batch,  heads,  q_len,
+                kv_len, offset, arithmetic_of(config.dtype) == NumberType::float32};
     }
 
     /// Whether the causal mask and the window are rules of their own, not parts of formulas.

@@ -271,7 +271,8 @@ values = @join@([past_value, values], -2)
 @formula_names
 score = @scores@
 @if torch backward: @own_slope score
-@step scores $formula_scores = @$formula@
+@if rounded: @step scores $formula_scores = (@$formula@)@as_real@
+@if !rounded: @step scores $formula_scores = @$formula@
 @end
 @if additive_masks
 @for mask in @additive_masks@
@@ -303,7 +304,8 @@ total = @total@
 @formula_names
 weight = @result@
 @if torch backward: @own_slope weight
-@result@ = @prob_mod@
+@if rounded: @result@ = (@prob_mod@)@as_real@
+@if !rounded: @result@ = @prob_mod@
 @if has_rules: @result@ = @np@.where(allowed, @result@, 0)
 @for mask in @additive_masks@
 @result@ = @np@.where($mask == -math.inf, 0, @result@)
