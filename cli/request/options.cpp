@@ -96,8 +96,7 @@ constexpr Option table[] = {
      "order of the axes of query, key, value and caches, and of context_vectors: batch, heads, sequence, "
      "d (default bhsd); bshd is FlashAttention's"},
     {"batch_first", input, layers | sdpa, setting<&S::batch_first>, {}, "",
-     "inputs and context_vectors are (batch, tokens, d); --no-batch-first: (tokens, batch, d), as in "
-     "nn.MultiheadAttention (default on)"},
+     "inputs and context_vectors are (batch, tokens, d); --no-batch-first: (tokens, batch, d), as in nn.MultiheadAttention (default on)"},
     {"context", input, cross, operand_field, {}, "FILE",
      "what keys and values are made from (default: of the request)", source},
     {"value_input", input, cross, operand_field, {}, "FILE",
@@ -138,8 +137,7 @@ constexpr Option table[] = {
     {"out_bias", weights, with_out, setting<&S::out_bias>, {}, "",
      "add a bias to the output projection (default on where there is one)"},
     {"style", weights, multihead, setting_among<style_names, &S::style>, {}, "",
-     "split: one projection, cut into heads; wrapper: independent layers side by side, each to "
-     "d_out"},
+     "split: one projection, cut into heads; wrapper: independent layers side by side, each to d_out"},
     {"weights", weights, layers, operand_field, {}, "FILE",
      "parameters from a file of a model instead of drawn ones (default none)"},
     {"family", weights, layers, choice<NamedFamily<&R::family>>, {}, "",
@@ -151,27 +149,22 @@ constexpr Option table[] = {
      "names of the layer's tensors; OURS is query, key, value or qkv, out, or one of these with .bias "
      "(default: the family's)", everywhere | of_model},
     {"qkv_layout", weights, layers, among<qkv_layout_names, &R::qkv_layout>, {}, "",
-     "order in a combined QKV tensor: all queries, keys, values, or query, key, value of each head "
-     "(default: the family's)", everywhere | of_model},
+     "order in a combined QKV tensor: all queries, keys, values, or query, key, value of each head (default: the family's)", everywhere | of_model},
     {"layer", weights, layers, field_of<&R::layer>, {0, largest_size}, "N",
      "layer of the model (default 0, or the only one)", everywhere | of_model},
     {"weights_layout", weights, layers, among<weights_layout_names, &R::weights_layout>, {}, "",
-     "axes of bare W_query arrays: (d_in, d_out) or (d_out, d_in) (default in-out, or as attn wrote "
-     "them)"},
+     "axes of bare W_query arrays: (d_in, d_out) or (d_out, d_in) (default in-out, or as attn wrote them)"},
     {"weights_shapes", weights, layers, field_of<&R::weights_shapes>, {}, "",
      "shapes that the tensors must have (default any)", as_key | in_config},
     {"model_config", weights, layers, field_of<&R::model_config>, {}, "FILE|none",
      "heads, rope and the like of the model (default: config.json next to --weights)",
      everywhere | whole_model},
     {"pre_norm", weights, one_input, field_of<&R::pre_norm>, {}, "",
-     "apply the model's norm before the layer (default on with --token-ids where the model has one, "
-     "else off)"},
+     "apply the model's norm before the layer (default on with --token-ids where the model has one, else off)"},
     {"norm", weights, layers, among<norm_form_names, &R::norm>, {}, "",
-     "form of the model's norms: LayerNorm, RMSNorm, or RMSNorm that stores its weight - 1 "
-     "(default: its family's where there is a config)"},
+     "form of the model's norms: LayerNorm, RMSNorm, or RMSNorm that stores its weight - 1 (default: its family's where there is a config)"},
     {"norm_eps", weights, layers, field_of<&R::norm_eps>, at_least_0, "E",
-     "epsilon of the model's norms (default: of its config, else its family's where there is a "
-     "config)", everywhere | whole_model},
+     "epsilon of the model's norms (default: of its config, else its family's where there is a config)", everywhere | whole_model},
     {"position_offset", weights, layers, field_of<&R::position_offset>, {0, largest_size}, "N",
      "row of the model's table of positions for the first of --token-ids (default: of its config)"},
     {"embedding_scale", weights, layers, field_of<&R::embedding_scale>, {-most, most, "a finite number"},
@@ -183,11 +176,9 @@ constexpr Option table[] = {
      "write the parameters too, as safetensors, npz or json by the name (default none)", as_flag},
 
     {"causal", masking, (with_out & ~linear) | sdpa, setting<&S::causal>, {}, "",
-     "a token attends to itself and earlier tokens, not to later ones (default on in multihead, but for "
-     "bert; off in cross and sdpa)", saved},
+     "a token attends to itself and earlier tokens, not to later ones (default on in multihead, but for bert; off in cross and sdpa)", saved},
     {"causal_align", masking, softmax, setting_among<causal_align_names, &S::causal_align>, {}, "",
-     "query i sees keys up to i, or the last query sees all (default top-left; must be named where "
-     "causal and lengths differ)"},
+     "query i sees keys up to i, or the last query sees all (default top-left; must be named where causal and lengths differ)"},
     {"mask", masking, softmax, operand_field, {}, "FILE",
      "boolean or additive, broadcast to (batch, heads, q, kv) (default none)", source},
     {"mask_true", masking, softmax, setting_among<mask_true_names, &S::mask_true>, {}, "",
@@ -201,8 +192,7 @@ constexpr Option table[] = {
     {"window", masking, softmax, setting<&S::window>, {-1, largest_size, "one or two integers from -1 to 2147483648", 2}, "LEFT[,RIGHT]",
      "keys from p-LEFT to p+RIGHT of a query at p; -1 is unbounded (default -1,-1)", saved},
     {"mask_mod", masking, softmax, setting<&S::mask_mod>, {}, "FORMULA",
-     "a query at position q attends to key k where this is true, as q >= k || k < 4; attn help formulas "
-     "(default: everywhere)", saved},
+     "a query at position q attends to key k where this is true, as q >= k || k < 4; attn help formulas (default: everywhere)", saved},
     {"let", masking, softmax, let_field, {}, "NAME=ARRAY",
      "an array for formulas, as doc=0,0,1,1 or doc=doc.npy for doc[q] == doc[k]; once for each (default none)", saved, 0, true},
     {"prefix_len", masking, softmax, setting<&S::prefix_len>, counts, "N,...",
@@ -257,8 +247,7 @@ constexpr Option table[] = {
     {"prob_mod", scores, softmax, setting<&S::prob_mod>, {}, "FORMULA",
      "the weight becomes this before dropout, as p * (p > 0.01); rows are not divided by their sums (default p)", saved},
     {"rope", scores, softmax, choice<NamedRope>, {}, "",
-     "rotate queries and keys by their position, in pairs (i, i+d/2) or (2i, 2i+1), or not "
-     "(default none, or of the model's config)", saved},
+     "rotate queries and keys by their position, in pairs (i, i+d/2) or (2i, 2i+1), or not (default none, or of the model's config)", saved},
     {"rope_base", scores, softmax, setting<&S::rope_base>, positive, "B", "base of the angles (default 10000)", saved | whole_model},
     {"rope_dims", scores, softmax, setting<&S::rope_dims>, {2, largest_size}, "N", "dimensions of a head to rotate (default all)", saved},
     {"rope_scaling", scores, softmax, rope_scaling_field, {0, 0, "one number or four, or rope_parameters", 4},
@@ -275,8 +264,7 @@ constexpr Option table[] = {
     {"softmax_plus", scores, softmax, setting<&S::softmax_plus>, at_least_0, "N",
      "add N to the softmax's denominator, as a sink of ln N; 1: softmax1 (default 0, off)", saved},
     {"qk_norm", scores, all_modes, setting<&S::qk_norm>, {0, 0, "l2"}, "",
-     "divide queries and keys by their L2 norm, as cosine attention does; linear: as Gated DeltaNet does. "
-     "Also --qk-norm l2 (default off)"},
+     "divide queries and keys by their L2 norm, as cosine attention does; linear: as Gated DeltaNet does. Also --qk-norm l2 (default off)"},
 
     {"rule", recurrence, linear, setting_among<rule_names, &S::rule>, {}, "",
      "update of the state: none, decay, correction by beta, or both (default: what --decay and --beta imply)"},
@@ -289,8 +277,7 @@ constexpr Option table[] = {
     {"decay_form", recurrence, linear, setting_among<decay_form_names, &S::decay_form>, {}, "",
      "what --decay has: logs of factors, as fla's g, or the factors (default log)"},
     {"bonus", recurrence, linear, array_field<&S::bonus>, {}, "LIST|FILE",
-     "RWKV-6's u, (kv_heads, d_k) or one number: outputs are read before a token's decay and update, its own "
-     "key times this added (default none)"},
+     "RWKV-6's u, (kv_heads, d_k) or one number: outputs are read before a token's decay and update, its own key times this added (default none)"},
     {"normalize", recurrence, linear, setting_among<normalize_names, &S::normalize>, {}, "",
      "retention: divide row t by max(sqrt(sum of its decays), |sum of its weights|), as RetNet does (default none)"},
 
@@ -348,8 +335,7 @@ constexpr Option table[] = {
      of_arrays | in_model},
     {"store", output, all_modes, field_of<&R::store>, {}, "TYPE",
      "round numbers to float16, bfloat16, float8_e4m3fn[:SAT], float8_e5m2[:SAT], int8:SCALE or "
-     "fixed:BITS,FRACTION[,RND|TRN][,SAT|WRAP], in c and memh, and in npy, folder, npz and safetensors if these "
-     "have the type (default --dtype)",
+     "fixed:BITS,FRACTION[,RND|TRN][,SAT|WRAP], in c and memh, and in npy, folder, npz and safetensors if these have the type (default --dtype)",
      as_key | as_flag | in_config | in_batch | in_model},
     {"average_heads", output, several_heads, setting<&S::average_heads>, {}, "",
      "attention_weights as their mean over the heads (default off)", of_arrays | in_check},
