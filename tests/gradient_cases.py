@@ -50,7 +50,7 @@ def visible(made, right, truth, kind):
     """The names of the arrays that show what is wrong."""
     def shows(name):
         off, rounded = made[name] - truth[name], right[name] - truth[name]
-        if kind == "float32": return error_of(made[name], truth[name]) > 1e-3
+        if kind == "float32": return error_of(made[name], truth[name]) > 3e-3
         return root_mean_square(off) > 10 * root_mean_square(rounded) + 0.02 * root_mean_square(truth[name])
     return [n for n in made if np.isfinite(made[n]).all() and shows(n)]
 

@@ -152,11 +152,10 @@ Candidate::BackwardRow& Candidate::backward_row(const RowIndex& at) {
         term.variance += rounded / 2;
     }
     term = lane_model_.finished(term, count);
-    const QueryRow& of_sink = how.keeps_sum ? own : q;
-    b.sink =
-        Lane{-of_sink.sink_weight, square(of_sink.sink_error + model_.unit() * of_sink.sink_weight),
-             unit * square(of_sink.sink_weight)} *
-        term;
+    Candidate& of_sink = how.keeps_sum ? *this : recomputed();
+    const double sink =
+        std::exp(of_sink.sink_of_head(at.head) - (how.keeps_sum ? own : q).logsumexp.value);
+    b.sink = Lane{-sink, square(q.sink_error + model_.unit() * sink), unit * square(sink)} * term;
     if (c_.blocking == Blocking::renormalize) b.sink = {};
 
     b.raw.assign(count, {});
@@ -174,6 +173,7 @@ Candidate::BackwardRow& Candidate::backward_row(const RowIndex& at) {
 /// From the gradient by the scores that enter the softmax to that by the products.
 void Candidate::scores_back(const QueryRow& q, BackwardRow& b) {
     const std::size_t count = b.raw.size();
+    const Candidate& forward = recomputed();
     const auto multiply = [&](std::size_t k, const Lane& by, bool stores = true) {
         b.raw[k] = b.raw[k] * by;
         if (stores && with_errors_) b.raw[k] = lane_model_.stored(b.raw[k]);
@@ -198,7 +198,8 @@ void Candidate::scores_back(const QueryRow& q, BackwardRow& b) {
                     b.by_mask[mask].clear();
                     for (std::size_t k = 0; k < count && problem_.mask(mask); ++k) {
                         b.by_mask[mask].push_back(b.with_term(k).times(c_.masks[mask].factor));
-                        if (added_by_mask(q, mask, k) == no_score || is_zeroed(q, mask, k))
+                        if (forward.added_by_mask(q, mask, k) == no_score ||
+                            forward.is_zeroed(q, mask, k))
                             multiply(k, {}, false);
                     }
                 }

@@ -1,4 +1,4 @@
-// One query of a backward pass, which core/check computes by itself, from its own forward rows.
+// One query of the backward pass of core/check.
 #pragma once
 
 #include "core/check/evaluate.hpp"

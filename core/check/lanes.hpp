@@ -19,7 +19,7 @@ public:
         x.variance += square_of_half(type_, x.value) / 2;
         return x;
     }
-    /// Of a sum of n products: the square of its error relative to the root of their squares.
+    /// The square of the error of a sum of n products, relative to the root of their squares.
     double of_products(std::size_t n) const {
         const double sum = model_.gamma(n) / lambda;
         return 2 * (square(sum) + square(model_.gamma_of_products(n) - lambda * sum));
