@@ -4,6 +4,7 @@
 
 Every operand and parameter of a generated question is moved along a random direction: the loss must change by the
 product of its gradient and the direction. data/golden/gradients.json holds questions as requests with PyTorch's gradients.
+`attn check` judges both, in float64 and float32, with a backward pass of its own: they are right.
 """
 
 import json
@@ -206,7 +207,28 @@ def check_generated(attn, options, folder):
     for i, said in refused[:10]:
         print("refused", i, said)
     print(f"{len(asked)} questions, {len(moves)} gradients, {len(failed)} wrong, {len(refused)} refused")
-    return not failed and not refused and len(moves) > 2 * options.count
+    in_float32 = [request | {"dtype": "float32"} for request in asked]
+    return not failed and not refused and len(moves) > 2 * options.count and \
+        check_verdicts(attn, asked, None, folder) and check_verdicts(attn, in_float32, None, folder)
+
+
+def check_verdicts(attn, requests, results, folder):
+    """Whether `attn check` calls every array of the results right; without results, of attn's own."""
+    def write(name, records):
+        (folder / name).write_text("".join(json.dumps(record) + "\n" for record in records))
+
+    if not results:
+        write("emit.ndjson", [r | {"emit": ["gradients"]} for r in requests])
+        subprocess.run([attn, "batch", "emit.ndjson", "-j", "2", "-o", "theirs.ndjson"], cwd=folder, check=True)
+    else:
+        write("theirs.ndjson", results)
+    write("asked.ndjson", [r | {"emit": ["context_vectors"]} for r in requests])
+    ran = subprocess.run([attn, "check", "asked.ndjson", "--against", "theirs.ndjson", "--format", "json"],
+                         capture_output=True, text=True, cwd=folder)
+    judged = [json.loads(line) for line in ran.stdout.splitlines()]
+    failed = [j["id"] for j in judged if j.get("verdict", "wrong") == "wrong" or j["not_compared"]]
+    print(len(judged), "results judged by attn check,", len(failed), "not right:", *failed[:10], ran.stderr[:500])
+    return len(judged) == len(requests) and not failed
 
 
 def check_autograd(attn, folder):
@@ -219,7 +241,8 @@ def check_autograd(attn, folder):
             if found.shape != expected.shape or not np.allclose(found, expected, **bound):
                 wrong_arrays.append((case["request"]["id"], name, answer.get("error")))
     print(len(data["cases"]), "questions of PyTorch's autograd,", len(wrong_arrays), "wrong arrays", *wrong_arrays[:5])
-    return not wrong_arrays and data["cases"]
+    theirs = [{"id": c["request"]["id"]} | c["expected"] for c in data["cases"]]
+    return not wrong_arrays and data["cases"] and check_verdicts(attn, [c["request"] for c in data["cases"]], theirs, folder)
 
 
 def main():

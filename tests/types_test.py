@@ -6,7 +6,8 @@ one.
 data/check holds results of PyTorch on an H100 with TF32 (`h100`), and of NumPy with factors in TF32 (`tf32`) and in
 bfloat16 (`bfloat16`). Without a type each is wrong, and the report names a type in which it is right. It names none for
 a wrong float32 result, however little it is off. `h100_half` has results of all of PyTorch's kernels in float16 and
-bfloat16, which are right, and wrong where the question has another scale or mask.
+bfloat16, which are right, and wrong where the question has another scale or mask. `h100_gradients` has the gradients of
+these kernels in all four types.
 """
 
 import pathlib
@@ -66,6 +67,35 @@ def half_precision(attn, folder):
     return checked
 
 
+def gradients(attn, folder):
+    """Verdicts on the H100's gradients; with another scale they are wrong."""
+    checked = 0
+    arrays = np.load(DATA / "h100_gradients.npz")
+
+    def numbers(name):  # the words of bfloat16 are integers
+        array = arrays[name]
+        return (array.view(np.uint16).astype(np.uint32) << 16).view(np.float32) if array.dtype == np.int16 else array
+
+    for kind, mask in sorted({tuple(n.split(".")[:2]) for n in arrays.files}):
+        stem = f"{kind}.{mask}."
+        question, theirs = folder / "question.npz", folder / "theirs.npz"
+        np.savez(question, **{n: numbers(stem + n[0]).astype(np.float32)
+                              for n in ("query", "key", "value", "grad_output")})
+        for kernel in sorted({n.split(".")[2] for n in arrays.files if n.startswith(stem) and n.count(".") == 3}):
+            np.savez(theirs, **{n: numbers(f"{stem}{kernel}.{n}") for n in ("dq", "dk", "dv")
+                                if f"{stem}{kernel}.{n}" in arrays})
+            words = [attn, "check", "sdpa", question, "--backward", "--against", theirs,
+                     "--causal" if mask == "causal" else "--no-causal", "--type", kind]
+            for flags, verdict in (((), "right within its type"), (("--scale", "0.1"), "wrong")):
+                answer, error = judged([*words, *flags], None)
+                assert answer and answer["verdict"] == verdict, (stem, kernel, flags, answer, error)
+                checked += 1
+            if kind == "tf32":
+                answer, error = judged(words[:-2], None)
+                assert answer["verdict"] == "wrong" and named_type(answer) == "tf32", (answer, error)
+    return checked
+
+
 def slightly_wrong(attn, folder):
     """float32 results with another scale: no type is named."""
     checked = 0
@@ -100,7 +130,7 @@ def main():
         assert wrong_scale["verdict"] == "wrong", name
         checked += 4
     with tempfile.TemporaryDirectory() as folder:
-        checked += half_precision(attn, pathlib.Path(folder)) + slightly_wrong(attn, pathlib.Path(folder))
+        checked += sum(f(attn, pathlib.Path(folder)) for f in (half_precision, gradients, slightly_wrong))
         # Numbers of float32 that are stored in float64.
         operands = np.load(DATA / "grouped.npz")
         query, key, value = (operands[n] for n in ("query", "key", "value"))

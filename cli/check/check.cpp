@@ -43,7 +43,14 @@ double bytes_of_problem(const Plan& plan) {
     const double projections =
         copies_of_parameters *
         product_of_sizes(plan.d_in, plan.heads * plan.d_k + plan.kv_heads * (plan.d_k + plan.d_v));
-    return sizeof(double) * (inputs + copies * (queries + keys) + projections + drawn);
+    // Gradients have a value, a bound and a variance: of each head, and of what heads are made of.
+    constexpr double lanes = 3, copies_of_gradients = 4;
+    const double heads = static_cast<double>(plan.heads) / static_cast<double>(plan.kv_heads),
+                 gradients = plan.config.backward
+                                 ? lanes * (copies_of_gradients * (queries + heads * keys) + inputs +
+                                            projections / copies_of_parameters)
+                                 : 0;
+    return sizeof(double) * (inputs + copies * (queries + keys) + projections + drawn + gradients);
 }
 
 PlannedQuestion planned_question(RequestWithInput asked, const CheckRequest& request,

@@ -9,6 +9,9 @@ constexpr double clearly_smaller = 0.25;
 /// Smaller weights may be 0 in another program because they underflow.
 constexpr double least_weight = 1e-6;
 
+/// Bounds of gradients in units of the roundoff of what is added up.
+constexpr double of_cancelled = 32;
+
 /// Of dropout that drops no weight; and rows of weights that were multiplied by the same number
 /// add up to the same, but for rounding in the smaller types.
 constexpr double least_likely = 1e-3, same_part = 0.01;
@@ -81,6 +84,9 @@ Fit Reproduction::compare(const TheirRow& row, bool stops, Comparison::Asked* er
             const double error = std::abs(given - value);
             const double bound =
                 numbers.bound(c, given) + (array.printed ? array.printed->error(given) : 0);
+            // Numbers that cancel are as exact as what they were.
+            if (array.id.row().is_gradient() && std::isfinite(bound))
+                largest = std::max(largest, bound / (of_cancelled * row_of(array.type).unit));
             if (error != 0) multiple = bound > 0 && std::isfinite(bound) ? error / bound : HUGE_VAL;
             worst = std::max(worst, error);
             if (errors != nullptr) errors[c] = {error, bound};

@@ -18,8 +18,8 @@ void Alternatives::add(std::string found, std::size_t max_changes,
 const std::vector<ConventionRow>& convention_rows() {
     static const std::vector<ConventionRow> all = [] {
         std::vector<ConventionRow> rows;
-        for (const auto some :
-             {rows_of_masks, rows_of_rules, rows_of_products, rows_of_scores, rows_of_arrays, rows_of_backward})
+        for (const auto some : {rows_of_masks, rows_of_rules, rows_of_products, rows_of_scores,
+                                rows_of_arrays, rows_of_backward})
             rows.insert(rows.end(), some.begin(), some.end());
         return rows;
     }();

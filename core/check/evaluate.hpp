@@ -320,7 +320,7 @@ private:
     const Lanes& slot_gradients(Tensor slot);  ///< (batch * heads * tokens, d), of new ones
     void turn_back(Tensor slot, std::size_t batch, std::size_t token, Lanes& x, std::size_t row);
     void lengths_back(Tensor slot, Lanes& x);
-    Lanes side_by_side(Tensor slot);  ///< (batch * tokens, heads * d)
+    Lanes side_by_side(Tensor slot);                         ///< (batch * tokens, heads * d)
     const SumsOfArrays& parameter_gradients(Tensor tensor);  ///< weight and bias
     const Lanes& source_gradients(Tensor tensor);            ///< what is projected
     void round_lanes(Rounded what, std::vector<Lane>& x) const;
@@ -351,8 +351,8 @@ private:
     std::unique_ptr<Candidate> stored_, recomputed_;
     std::vector<std::shared_ptr<BackwardRow>> backward_;  ///< by head
     std::map<std::pair<Sums, std::size_t>, std::shared_ptr<const SumsOfArrays>> sums_;
-    std::vector<double> answer_variance_;  ///< of a row of a gradient
-    std::unique_ptr<Candidate> detailed_;  ///< with errors, for the variances
+    std::vector<double> answer_variance_;               ///< of a row of a gradient
+    std::unique_ptr<Candidate> detailed_;               ///< with errors, for the variances
     std::vector<QueryRow> rows_;                        ///< of one query, by head
     std::vector<std::unique_ptr<ColumnSums>> columns_;  ///< by the two axes other than that summed
     std::vector<std::shared_ptr<LinearHead>> linear_;   ///< by batch and key head

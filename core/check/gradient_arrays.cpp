@@ -40,9 +40,9 @@ void Candidate::fill_gradient(ArrayId array, const RowIndex& at) {
         return is_linear_ ? answer_lanes(pass(at.batch, at.head)[0], at.row)
                           : answer_lanes(query_gradient(at), 0);
     if (array == "grad_keys" || array == "grad_values")
-        return answer_lanes(joined_gradients(array == "grad_keys" ? Tensor::key : Tensor::value,
-                                             at.batch, at.head),
-                            past + at.row);
+        return answer_lanes(
+            joined_gradients(array == "grad_keys" ? Tensor::key : Tensor::value, at.batch, at.head),
+            past + at.row);
     if (array == "grad_sink") {
         Lane sum;
         for (std::size_t i = 0; i < plan_.batch * plan_.heads; ++i)
@@ -82,9 +82,9 @@ void Candidate::fill_gradient(ArrayId array, const RowIndex& at) {
 
 void Candidate::fill_of_queries_and_keys(ArrayId array, const RowIndex& at) {
     const BackwardRow& b = backward_row(at);
-    std::vector<Lane> all = array == "grad_capped_scores"   ? b.capped
-                            : array == "grad_scaled_scores" ? b.scaled
-                            : array == "grad_scores"        ? b.all_with_term()
+    std::vector<Lane> all = array == "grad_capped_scores"       ? b.capped
+                            : array == "grad_scaled_scores"     ? b.scaled
+                            : array == "grad_scores"            ? b.all_with_term()
                             : array == "grad_attention_weights" ? b.by_weight
                                                                 : b.before;
     if (array == "grad_attention_weights" || array == "grad_weights_before_dropout") {
@@ -151,7 +151,9 @@ void Candidate::fill_of_operand(ArrayId array, const RowIndex& at) {
         for (std::size_t h = 0; h < (plan_.packed ? heads : 1); ++h)
             take(all, (at.batch * heads + at.head + h) * tokens + at.row, h * all.columns);
     } else {  // gates and states, of the heads of a group
-        const std::size_t part = array == "grad_decay" ? 3 : array == "grad_beta" ? 4 : 5,
+        const std::size_t part = array == "grad_decay"  ? 3
+                                 : array == "grad_beta" ? 4
+                                                        : 5,
                           group = plan_.heads / plan_.kv_heads;
         const bool is_packed = plan_.packed && part != 5;
         Lanes sum(1, shape[3], with_errors_);
@@ -160,8 +162,7 @@ void Candidate::fill_of_operand(ArrayId array, const RowIndex& at) {
             if (!is_packed && kv_head != at.head) continue;
             const Lanes& one = pass(at.batch, i)[part];
             for (std::size_t c = 0; c < one.columns; ++c) {
-                const std::size_t to =
-                    is_packed && shape[3] != 1 ? kv_head * one.columns + c : c;
+                const std::size_t to = is_packed && shape[3] != 1 ? kv_head * one.columns + c : c;
                 sum.set(0, to, sum.at(0, to) + one.at(at.row, c));
             }
         }

@@ -8,12 +8,12 @@ namespace attn {
 /// Whether a backward pass under these conventions is known.
 bool Candidate::has_gradients(ArrayId array) const {
     const Conventions& asked = problem_.asked;
-    const auto is_usual = [](const auto& tensors) { return tensors == ProjectionConvention().used; };
-    OutputConvention scaled;
-    scaled.factor = c_.output.factor;
+    const auto is_usual = [](const auto& tensors) {
+        return tensors == ProjectionConvention().used;
+    };
     const bool reads_mask = array == "grad_mask" && (c_.mask_transposed || c_.mask_tiled);
     return c_.axis == SoftmaxAxis::keys && c_.blocking != Blocking::after && !c_.weights &&
-           !c_.sink_from_max && !reads_mask && c_.output == scaled &&
+           !c_.sink_from_max && !reads_mask && c_.output == OutputConvention() &&
            c_.split == HeadSplit::columns && c_.merged != HeadSplit::reshaped &&
            c_.transposed == PerTensor<bool>{} && is_usual(c_.used) && is_usual(c_.projected_from) &&
            is_usual(c_.projected_by) && c_.state == asked.state &&
@@ -37,8 +37,8 @@ const Lanes& Candidate::joined_lanes(Tensor slot, std::size_t batch, std::size_t
         const RowsView rows = joined(slot, batch, kv_head);
         const bool has_noise = with_errors_ && model_.is_coarse();
         if (is_key)
-            return SumsOfArrays{lanes_of(
-                rows, has_noise ? key_variance(batch, kv_head)->value.data() : nullptr)};
+            return SumsOfArrays{
+                lanes_of(rows, has_noise ? key_variance(batch, kv_head)->value.data() : nullptr)};
         SumsOfArrays made{lanes_of(rows, nullptr)};
         for (std::size_t i = 0; has_noise && i < made[0].variance.size(); ++i)
             if (problem_.projection[index_of(slot)])
@@ -93,10 +93,8 @@ Candidate::BackwardRow& Candidate::backward_row(const RowIndex& at) {
     const std::size_t count = values.rows, output = at.head * plan_.rows + at.row;
     const bool has_noise = with_errors_ && model_.is_coarse();
     std::vector<double> variance(count, 0);
-    if (has_noise)
-        variance = recomputed().weight_variance(q, NoiseDetail::steps);
-    const double regrown =
-        how.keeps_sum ? std::exp(q.logsumexp.value - own.logsumexp.value) : 1;
+    if (has_noise) variance = recomputed().weight_variance(q, NoiseDetail::steps);
+    const double regrown = how.keeps_sum ? std::exp(q.logsumexp.value - own.logsumexp.value) : 1;
     const auto weight_of = [&](const Numbers& weights, std::size_t k) {
         const double w = weights.value[k] * regrown,
                      bound = with_errors_ ? weights.bound(k) * regrown : 0;
@@ -138,14 +136,13 @@ Candidate::BackwardRow& Candidate::backward_row(const RowIndex& at) {
         }
         term.value += term_weight(k) * b.by_softmax[k].value;
     }
-    const double relative = lane_model_.of_products(count),
-                 unit = square(model_.unit());
+    const double relative = lane_model_.of_products(count), unit = square(model_.unit());
     for (std::size_t k = 0; k < count && with_errors_; ++k) {
         const Lane& x = b.by_softmax[k];
         const double pp = square(p[k].value), apart = square(x.value - term.value),
                      product = pp * square(x.value);
-        term.squares += pp * x.squares + p[k].squares * (apart + x.squares) +
-                        (relative + unit) * product;
+        term.squares +=
+            pp * x.squares + p[k].squares * (apart + x.squares) + (relative + unit) * product;
         term.variance += pp * x.variance + p[k].variance * apart + (relative + unit / 2) * product;
     }
     // Others take it from the outputs, which are rounded.
@@ -155,8 +152,10 @@ Candidate::BackwardRow& Candidate::backward_row(const RowIndex& at) {
         term.variance += rounded / 2;
     }
     term = lane_model_.finished(term, count);
-    b.sink = Lane{-q.sink_weight, square(q.sink_error + model_.unit() * q.sink_weight),
-                  unit * square(q.sink_weight)} * term;
+    Candidate& of_sink = how.keeps_sum ? *this : recomputed();
+    const double sink =
+        std::exp(of_sink.sink_of_head(at.head) - (how.keeps_sum ? own : q).logsumexp.value);
+    b.sink = Lane{-sink, square(q.sink_error + model_.unit() * sink), unit * square(sink)} * term;
     if (c_.blocking == Blocking::renormalize) b.sink = {};
 
     b.raw.assign(count, {});
@@ -174,6 +173,7 @@ Candidate::BackwardRow& Candidate::backward_row(const RowIndex& at) {
 /// From the gradient by the scores that enter the softmax to that by the products.
 void Candidate::scores_back(const QueryRow& q, BackwardRow& b) {
     const std::size_t count = b.raw.size();
+    const Candidate& forward = recomputed();
     const auto multiply = [&](std::size_t k, const Lane& by, bool stores = true) {
         b.raw[k] = b.raw[k] * by;
         if (stores && with_errors_) b.raw[k] = lane_model_.stored(b.raw[k]);
@@ -198,7 +198,8 @@ void Candidate::scores_back(const QueryRow& q, BackwardRow& b) {
                     b.by_mask[mask].clear();
                     for (std::size_t k = 0; k < count && problem_.mask(mask); ++k) {
                         b.by_mask[mask].push_back(b.with_term(k).times(c_.masks[mask].factor));
-                        if (added_by_mask(q, mask, k) == no_score || is_zeroed(q, mask, k))
+                        if (forward.added_by_mask(q, mask, k) == no_score ||
+                            forward.is_zeroed(q, mask, k))
                             multiply(k, {}, false);
                     }
                 }
@@ -231,10 +232,9 @@ Lane Candidate::cap_slope(const KeyNumbers& x, std::size_t k) const {
     if (c_.backward.cap == CapSlope::of_capped) before = bent;
     double slope = factor / square(std::cosh(std::min(std::abs(before), 300.0)));
     if (c_.backward.cap == CapSlope::unscaled) slope = 1 - square(cap * bent);
-    const double changed = std::min(
-        1.0, (2 * std::abs(bent) * slope + error) * error + 4 * model_.unit());
-    return {slope, square(changed),
-            (square(2 * bent) + square(slope)) * square(model_.unit()) / 2};
+    const double changed =
+        std::min(1.0, (2 * std::abs(bent) * slope + error) * error + 4 * model_.unit());
+    return {slope, square(changed), (square(2 * bent) + square(slope)) * square(model_.unit()) / 2};
 }
 
 void Candidate::formulas_back(const QueryRow& q, KeyNumbers& x, BackwardRow& b) const {

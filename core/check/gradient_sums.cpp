@@ -4,29 +4,37 @@
 namespace attn {
 namespace {
 
-/// Gradients by one row of x after (x - mean) factor w, in place; `divisor` is what the mean of
-/// squares was divided by.
-void scale_back(const LaneModel& model, const double* x, const double* error,
-                std::span<const double> weight, double mean, double factor, double divisor,
-                bool is_centred, double unit, std::vector<Lane>& g) {
+/// Turns gradients by a row that was normalised, or divided by its length if there is no norm, into
+/// those by the row x before; `error` may be null.
+void norm_back(const LaneModel& model, const InputNorm* norm, bool is_recurrent, const double* x,
+               const double* error, double unit, std::vector<Lane>& g) {
+    const std::size_t count = g.size();
+    const double squares = inner_product(x, x, count);
+    const RowScale scale = norm != nullptr
+                               ? scale_of_row(std::span(x, count), norm->is_rms, norm->eps)
+                               : RowScale{0, unit_factor(squares, is_recurrent)};
+    // A row that is divided by the least length is multiplied by a constant.
+    const bool is_divided = norm != nullptr || is_recurrent || std::sqrt(squares) > least_length;
+    const double divisor = !is_divided       ? HUGE_VAL
+                           : norm != nullptr ? static_cast<double>(count)
+                                             : 1;
     Lane sum, along;
-    std::vector<Lane> normed(g.size());
-    for (std::size_t i = 0; i < g.size(); ++i) {
-        const double value = (x[i] - mean) * factor,
-                     off = error == nullptr ? 0 : error[i] * factor;
+    std::vector<Lane> normed(count);
+    for (std::size_t i = 0; i < count; ++i) {
+        const double value = (x[i] - scale.mean) * scale.factor,
+                     off = error == nullptr ? 0 : error[i] * scale.factor;
         normed[i] = {value, square(off) + square(4 * unit * value), square(unit * value)};
-        if (!weight.empty()) g[i] = model.stored(g[i] * model.operand(weight[i]));
-        sum = sum + g[i];
+        if (norm != nullptr) g[i] = model.stored(g[i] * model.operand(norm->weight[i]));
+        if (norm != nullptr && !norm->is_rms) sum = sum + g[i];
         along = along + g[i] * normed[i];
     }
-    if (!is_centred) sum = {};
-    along = model.finished(along, g.size());
-    for (std::size_t i = 0; i < g.size(); ++i) {
+    along = model.finished(along, count);
+    for (std::size_t i = 0; i < count; ++i) {
         const Lane moved = (sum + normed[i] * along).times(-1 / divisor);
-        const Lane off{1, normed[i].squares / std::max(square(normed[i].value), 1.0) +
-                              square(8 * unit),
-                       square(unit)};
-        g[i] = model.stored((model.stored(g[i]) + model.stored(moved)).times(factor) * off);
+        const Lane off{
+            1, normed[i].squares / std::max(square(normed[i].value), 1.0) + square(8 * unit),
+            square(unit)};
+        g[i] = model.stored((model.stored(g[i]) + model.stored(moved)).times(scale.factor) * off);
     }
 }
 
@@ -81,10 +89,11 @@ Lane Candidate::loss() {
         for (std::size_t i = 0; i < y.value.size(); ++i, ++count) {
             Lane x = y.at(i / y.columns, i % y.columns);
             if (is_mse) {
-                x = lane_model_.stored(x + lane_model_.operand(target[b * y.value.size() + i]).times(-1));
+                x = lane_model_.stored(
+                    x + lane_model_.operand(target[b * y.value.size() + i]).times(-1));
                 const double slope = 4 * square(x.value);
-                x = lane_model_.stored({square(x.value), slope * x.squares + square(x.squares),
-                                        slope * x.variance});
+                x = lane_model_.stored(
+                    {square(x.value), slope * x.squares + square(x.squares), slope * x.variance});
             }
             sum = sum + x;
             squares += square(x.value);
@@ -103,10 +112,9 @@ const Lanes& Candidate::context_gradients(std::size_t batch) {
         const std::span<const double> given = problem_.numbers("grad_output"),
                                       target = problem_.numbers("target");
         const std::optional<Loss> loss = c_.backward.loss;
-        const double factor = c_.backward.factor * c_.output.factor /
-                              (!loss || *loss == Loss::sum
-                                   ? 1
-                                   : static_cast<double>(plan_.batch * size));
+        const double factor =
+            c_.backward.factor /
+            (!loss || *loss == Loss::sum ? 1 : static_cast<double>(plan_.batch * size));
         if (loss == Loss::mse) made = context_lanes(batch);
         for (std::size_t i = 0; i < size; ++i) {
             Lane x{1};
@@ -134,15 +142,9 @@ const Lanes& Candidate::output_gradients(std::size_t batch) {
         const Lanes& by_context = context_gradients(batch);
         Lanes made(plan_.heads * plan_.rows, plan_.d_v, with_errors_);
         Lanes columns;
-        if (projects_out()) {
-            const Lanes weight = lanes_of(shared_.weight(Tensor::out, c_)->view(), nullptr);
-            columns = Lanes(plan_.rows, weight.columns, with_errors_);
-            const double relative = lane_model_.of_products(weight.rows);
-            for (std::size_t i = 0; i < plan_.rows * weight.rows; ++i)
-                LaneModel::add(by_context.at(i / weight.rows, i % weight.rows), weight,
-                               i % weight.rows, relative, columns, i / weight.rows);
-            lane_model_.finish(columns, weight.rows);
-        }
+        if (projects_out())
+            columns = lane_model_.product(
+                by_context, lanes_of(shared_.weight(Tensor::out, c_)->view(), nullptr));
         const bool is_apart = plan_.shown.separate_heads && !projects_out();
         for (std::size_t i = 0; i < made.value.size(); ++i) {
             const std::size_t row = i / plan_.d_v, head = row / plan_.rows, c = i % plan_.d_v,
@@ -158,9 +160,8 @@ const Lanes& Candidate::output_gradients(std::size_t batch) {
 }
 
 const Candidate::SumsOfArrays& Candidate::pass(std::size_t batch, std::size_t head) {
-    return sums(Sums::pass, batch * plan_.heads + head, [&] {
-        return is_linear_ ? linear_pass(batch, head) : softmax_pass(batch, head);
-    });
+    return sums(Sums::pass, batch * plan_.heads + head,
+                [&] { return is_linear_ ? linear_pass(batch, head) : softmax_pass(batch, head); });
 }
 
 const Lanes& Candidate::joined_gradients(Tensor slot, std::size_t batch, std::size_t kv_head) {
@@ -191,7 +192,9 @@ void Candidate::turn_back(Tensor slot, std::size_t batch, std::size_t token, Lan
                           std::size_t row) {
     const RopeConvention& rope = c_.rope;
     const bool is_query = slot == Tensor::query, is_value = slot == Tensor::value;
-    const int times = (is_query ? rope.query_times : is_value ? rope.value_times : rope.key_times) *
+    const int times = (is_query   ? rope.query_times
+                       : is_value ? rope.value_times
+                                  : rope.key_times) *
                       (is_query   ? c_.backward.query_turns
                        : is_value ? -1
                                   : c_.backward.key_turns);
@@ -254,20 +257,9 @@ void Candidate::lengths_back(Tensor slot, Lanes& x) {
             error.push_back(given.error[at * d + i % d]);
             g.push_back(x.at(at, i % d));
         }
-        if (norm) {
-            const RowScale scale = scale_of_row<double>(from, norm->is_rms, norm->eps);
-            scale_back(lane_model_, from.data(), error.data(), norm->weight, scale.mean,
-                       scale.factor, static_cast<double>(g.size()), !norm->is_rms, model_.unit(),
-                       g);
-        } else {
-            const double squares = inner_product(from.data(), from.data(), d);
-            const bool is_divided = is_linear_ || std::sqrt(squares) > least_length;
-            scale_back(lane_model_, from.data(), error.data(), {}, 0,
-                       unit_factor(squares, is_linear_), is_divided ? 1 : HUGE_VAL, false,
-                       model_.unit(), g);
-        }
-        for (std::size_t i = 0; i < together * d; ++i)
-            x.set(row + i / d * tokens, i % d, g[i]);
+        norm_back(lane_model_, norm ? &*norm : nullptr, is_linear_, from.data(), error.data(),
+                  model_.unit(), g);
+        for (std::size_t i = 0; i < together * d; ++i) x.set(row + i / d * tokens, i % d, g[i]);
     }
 }
 
@@ -309,27 +301,22 @@ const Candidate::SumsOfArrays& Candidate::parameter_gradients(Tensor tensor) {
             for (std::size_t i = 0; problem_.input_norm && i < x.variance.size(); ++i)
                 x.variance[i] = square_of_half(type_, x.value[i]) / 2;
         }
-        Lanes weight(by.columns, x.columns, with_errors_), bias(1, by.columns, with_errors_);
-        const double relative = lane_model_.of_products(by.rows);
-        // Outputs have the errors of the values in common.
-        const bool has_noise = with_errors_ && model_.is_coarse();
-        Lanes deviation(has_noise ? x.rows : 0, x.columns, false),
-            together(has_noise ? by.columns : 0, x.columns, false);
-        for (std::size_t i = 0; i < deviation.value.size(); ++i)
-            deviation.value[i] = std::sqrt(x.variance[i]);
-        for (std::size_t t = 0; t < by.rows; ++t) {
-            for (std::size_t o = 0; o < by.columns; ++o) {
-                LaneModel::add(by.at(t, o), x, t, relative, weight, o);
-                if (has_noise) LaneModel::add(by.at(t, o), deviation, t, 0, together, o);
-            }
-            LaneModel::add({1}, by, t, relative, bias, 0);
+        SumsOfArrays made{lane_model_.transposed_product(by, x)};
+        if (with_errors_ && model_.is_coarse()) {
+            // Outputs have the errors of the values in common.
+            Lanes deviation(x.rows, x.columns, false);
+            for (std::size_t i = 0; i < x.variance.size(); ++i)
+                deviation.value[i] = std::sqrt(x.variance[i]);
+            const Lanes together = lane_model_.transposed_product(by, deviation);
+            for (std::size_t i = 0; i < together.value.size(); ++i)
+                made[0].variance[i] += square(together.value[i]);
         }
-        for (std::size_t i = 0; i < together.value.size(); ++i)
-            weight.variance[i] += square(together.value[i]);
-        lane_model_.finish(weight, by.rows);
-        lane_model_.finish(bias, by.rows);
+        Lanes ones(by.rows, 1, false);
+        std::ranges::fill(ones.value, 1);
+        Lanes bias = lane_model_.transposed_product(ones, by);
         if (c_.backward.averages_biases) scale_lanes(bias, 1 / static_cast<double>(by.rows));
-        return SumsOfArrays{std::move(weight), std::move(bias)};
+        made.push_back(std::move(bias));
+        return made;
     });
 }
 
@@ -342,19 +329,14 @@ const Lanes& Candidate::source_gradients(Tensor tensor) {
             if (of == Tensor::value && has_values) return Tensor::value;
             return of == Tensor::query || !has_context ? Tensor::query : Tensor::key;
         };
-        Lanes sum(problem_.source[index_of(tensor)].rows,
-                  problem_.source[index_of(tensor)].columns, with_errors_);
+        Lanes sum(problem_.source[index_of(tensor)].rows, problem_.source[index_of(tensor)].columns,
+                  with_errors_);
         for (const Tensor of : {Tensor::query, Tensor::key, Tensor::value}) {
             if (source_of(of) != tensor) continue;
             const Lanes by = side_by_side(of);
             Lanes made(sum.rows, sum.columns, with_errors_);
             if (problem_.projection[index_of(of)]) {
-                const Lanes weight = lanes_of(shared_.weight(of, c_)->view(), nullptr);
-                const double relative = lane_model_.of_products(weight.rows);
-                for (std::size_t i = 0; i < by.rows * by.columns; ++i)
-                    LaneModel::add(by.at(i / by.columns, i % by.columns), weight, i % by.columns,
-                                   relative, made, i / by.columns);
-                lane_model_.finish(made, weight.rows);
+                made = lane_model_.product(by, lanes_of(shared_.weight(of, c_)->view(), nullptr));
             } else {
                 for (std::size_t i = 0; i < by.rows * by.columns; ++i) {
                     const std::size_t row = i / by.columns, c = i % by.columns % made.columns;
@@ -369,13 +351,9 @@ const Lanes& Candidate::source_gradients(Tensor tensor) {
         if (tensor == Tensor::query && problem_.input_norm)
             for (std::size_t row = 0; row < sum.rows; ++row) {
                 const double* const x = problem_.inputs.value.data() + row * sum.columns;
-                const RowScale scale = scale_of_row<double>(
-                    {x, sum.columns}, problem_.input_norm->is_rms, problem_.input_norm->eps);
                 std::vector<Lane> g;
                 for (std::size_t c = 0; c < sum.columns; ++c) g.push_back(sum.at(row, c));
-                scale_back(lane_model_, x, nullptr, problem_.input_norm->weight, scale.mean,
-                           scale.factor, static_cast<double>(sum.columns),
-                           !problem_.input_norm->is_rms, model_.unit(), g);
+                norm_back(lane_model_, &*problem_.input_norm, false, x, nullptr, model_.unit(), g);
                 for (std::size_t c = 0; c < sum.columns; ++c) sum.set(row, c, g[c]);
             }
         return SumsOfArrays{std::move(sum)};

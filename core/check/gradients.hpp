@@ -1,4 +1,4 @@
-// A backward pass for one query from the forward rows of core/check, independent of core/operator.
+// One query of the backward pass of core/check.
 #pragma once
 
 #include "core/check/evaluate.hpp"

@@ -19,7 +19,7 @@ public:
         x.variance += square_of_half(type_, x.value) / 2;
         return x;
     }
-    /// The squared error of a sum of n products, relative to the root of their squares.
+    /// The square of the error of a sum of n products, relative to the root of their squares.
     double of_products(std::size_t n) const {
         const double sum = model_.gamma(n) / lambda;
         return 2 * (square(sum) + square(model_.gamma_of_products(n) - lambda * sum));
@@ -34,8 +34,8 @@ public:
         if (!to.has_errors()) return;
         const double *const s = x.squares.data() + from, *const u = x.variance.data() + from;
         double *const squares = to.squares.data() + at, *const variance = to.variance.data() + at;
-        const double aa = square(a.value), own = a.squares + relative * aa,
-                     either = aa + a.squares, spread = a.variance;
+        const double aa = square(a.value), own = a.squares + relative * aa, either = aa + a.squares,
+                     spread = a.variance;
         for (std::size_t i = 0; i < d; ++i) {
             const double vv = v[i] * v[i];
             squares[i] += either * s[i] + own * vv;
@@ -48,8 +48,10 @@ public:
         const double *const x = a.value.data() + a_row * d, *const y = b.value.data() + b_row * d;
         Lane sum{inner_product(x, y, d)};
         if (!a.has_errors() || !b.has_errors()) return sum;
-        const double *const sx = a.squares.data() + a_row * d, *const ux = a.variance.data() + a_row * d,
-                     *const sy = b.squares.data() + b_row * d, *const uy = b.variance.data() + b_row * d;
+        const double *const sx = a.squares.data() + a_row * d,
+                            *const ux = a.variance.data() + a_row * d,
+                            *const sy = b.squares.data() + b_row * d,
+                            *const uy = b.variance.data() + b_row * d;
         const double relative = of_products(d);
         constexpr std::size_t lanes = 4;
         double squares[lanes] = {}, variance[lanes] = {};
@@ -68,6 +70,26 @@ public:
     Lane finished(Lane x, std::size_t n) const {
         x.squares += of_products(n) * square(x.value);
         return stored(x);
+    }
+    /// a b, and a^T b, which are (rows of a, columns of b) and (columns of a, columns of b). With
+    /// errors if b has them.
+    Lanes product(const Lanes& a, const Lanes& b) const {
+        Lanes made(a.rows, b.columns, b.has_errors());
+        const double relative = of_products(a.columns);
+        for (std::size_t i = 0; i < a.value.size(); ++i)
+            add(a.at(i / a.columns, i % a.columns), b, i % a.columns, relative, made,
+                i / a.columns);
+        finish(made, a.columns);
+        return made;
+    }
+    Lanes transposed_product(const Lanes& a, const Lanes& b) const {
+        Lanes made(a.columns, b.columns, b.has_errors());
+        const double relative = of_products(a.rows);
+        for (std::size_t i = 0; i < a.value.size(); ++i)
+            add(a.at(i / a.columns, i % a.columns), b, i / a.columns, relative, made,
+                i % a.columns);
+        finish(made, a.rows);
+        return made;
     }
     void finish(Lanes& x, std::size_t n) const {
         if (!x.has_errors()) return;

@@ -147,8 +147,7 @@ Candidate::SumsOfArrays Candidate::linear_pass(std::size_t batch, std::size_t he
     LinearRun start{tokens, d_k, d_v, plan_.first_query, plan_.rows};
     for (std::size_t row = 0; row < tokens; ++row) {
         const bool is_asked = row >= start.first && row < start.first + start.rows;
-        const RowsView query =
-            is_asked ? query_of({batch, head, row - start.first}) : RowsView();
+        const RowsView query = is_asked ? query_of({batch, head, row - start.first}) : RowsView();
         for (std::size_t i = 0; i < d_k; ++i) start.query.push_back(is_asked ? query.value[i] : 0);
     }
     start.key.assign(keys.value, keys.value + tokens * d_k);
@@ -164,9 +163,9 @@ Candidate::SumsOfArrays Candidate::linear_pass(std::size_t batch, std::size_t he
     start.by_value.assign(tokens * d_v, 0);
     start.by_decay.assign(tokens * gates.columns, 0);
     start.by_beta.assign(tokens, 0);
-    constexpr std::vector<double> LinearRun::*parts[] = {
-        &LinearRun::by_query, &LinearRun::by_key,  &LinearRun::by_value,
-        &LinearRun::by_decay, &LinearRun::by_beta, &LinearRun::by_past};
+    constexpr std::vector<double> LinearRun::*parts[] = {&LinearRun::by_query, &LinearRun::by_key,
+                                                         &LinearRun::by_value, &LinearRun::by_decay,
+                                                         &LinearRun::by_beta,  &LinearRun::by_past};
     const std::size_t columns[] = {d_k, d_k, d_v, gates.columns, 1, d_v};
     LinearRun exact = start;
     RandomRounding round;

@@ -34,17 +34,17 @@ bool Candidate::has_noise(const Evaluator& evaluator, const Conventions& c, Arra
         c.stated_sum != StatedSum::logsumexp)
         return false;
     if ((type != NumberType::float16 && type != NumberType::bfloat16) ||
-        (c.drops && !is_gradient) ||
-        c.modifies_scores() || c.prob_mod || problem.plan.config.top_k || problem.input_norm ||
-        problem.query_norm || problem.key_norm || is_rounded(problem.plan.config.sum_type()) ||
+        (c.drops && !is_gradient) || c.modifies_scores() || c.prob_mod ||
+        problem.plan.config.top_k || problem.input_norm || problem.query_norm ||
+        problem.key_norm || is_rounded(problem.plan.config.sum_type()) ||
         is_rounded(problem.plan.config.softmax_type()))
         return false;
     // In linear attention the roundings of normalised queries and keys are among those of its
     // steps.
     if (problem.plan.config.rule) return outputs.has(array) || is_gradient;
     if (c.qk_norm) return false;
-    return (is_gradient || outputs.has(array) || of_softmax.has(array)) && c.axis == SoftmaxAxis::keys &&
-           c.blocking == Blocking::before;
+    return (is_gradient || outputs.has(array) || of_softmax.has(array)) &&
+           c.axis == SoftmaxAxis::keys && c.blocking == Blocking::before;
 }
 
 NoiseDetail Candidate::last_detail(ArrayId array) const {

@@ -153,7 +153,6 @@ void Candidate::softmax_of_keys(QueryRow& q, const std::vector<char>* counts, bo
     }
     for (double& weight : q.weight.value) weight /= sum;
     q.logsumexp.value = shift + std::log(sum);
-    q.sink_weight = sink_part / sum;
     if (!with_errors_) return;
     exponents_.resize(count);
     for (std::size_t k = 0; k < count; ++k)
@@ -161,6 +160,7 @@ void Candidate::softmax_of_keys(QueryRow& q, const std::vector<char>* counts, bo
     exponent_errors(q, shift);
     const double of_shift = q.scores.factor_error(scaled_at(q.scores, shift));
     double more = 0;
+    q.sink_weight = sink_part / sum;
     if (sink_part != 0) {
         const double sink_error =
             of_shift + model_.unit() * (4 * std::abs(sink) + 4 * std::abs(sink - shift) + 4);

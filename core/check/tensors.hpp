@@ -198,8 +198,8 @@ public:
     using Gradients = std::shared_ptr<const std::vector<Lanes>>;
     template <class Make>
     Gradients gradients(const GradientKey& key, const Make& make) const {
-        return gradients_.get(
-            key, [&] { return std::make_shared<const std::vector<Lanes>>(make()); });
+        return gradients_.get(key,
+                              [&] { return std::make_shared<const std::vector<Lanes>>(make()); });
     }
     /// Of the new tokens of a batch entry.
     std::shared_ptr<const RowRotation> rotation(const RopeConvention& rope, Tensor tensor,

@@ -58,10 +58,10 @@ std::array<std::size_t, 4> shape_of_operand(const Plan& plan, ArrayId array) {
     std::array<std::size_t, 4> shape{1, 1, 1, 1};
     const std::vector<std::string_view> names = plan.computed_axes_of(array);
     for (std::size_t i = 0; i < names.size(); ++i)
-        shape[names[i] == "batch"                             ? 0
-              : names[i] == "heads"                           ? 1
+        shape[names[i] == "batch"                          ? 0
+              : names[i] == "heads"                        ? 1
               : names[i] == axis_name(array.row().axes[3]) ? 3
-                                                              : 2] =
+                                                           : 2] =
             plan.operand_shape(array.base().row())[i];
     return shape;
 }

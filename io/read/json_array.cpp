@@ -87,8 +87,9 @@ private:
         if (digits.empty() && rest.starts_with('"'))
             cursor_.fail(cursor_.at(), "a string; expected a number");
         const std::string_view after = rest.substr(digits.size());
-        const bool ends = after.empty() || std::string_view(" \t\r\n,]").find(after.front()) !=
-                                               std::string_view::npos;
+        const std::string_view ends_number = rank_ == 0 ? " \t\r\n,}" : " \t\r\n,]";
+        const bool ends =
+            after.empty() || ends_number.find(after.front()) != std::string_view::npos;
         if (digits.empty() || !ends) cursor_.fail("a number");
         const std::string problem = complaint(number.value, digits, rules_);
         if (!problem.empty()) cursor_.fail(cursor_.at(), problem);

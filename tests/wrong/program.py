@@ -308,7 +308,7 @@ class Backward(Run):
             grad = grad.reshape(*grad.shape[:2], q.heads, -1).transpose(0, 2, 1, 3)
         by = self.to(grad @ k["values"].swapaxes(-1, -2))
         softmax, weights = k["softmax"], k["weights"]
-        term_weights, dropped = softmax, self.dtype(1)
+        term_weights, dropped, sink = softmax, self.dtype(1), k.get("sink")
         if "without" in how:
             other = Run(q, dataclasses.replace(p, backward={}, **how["without"]), self.dtype)
             sums = other.arrays()["logsumexp"]
@@ -316,7 +316,7 @@ class Backward(Run):
             if how["keeps_sum"]:
                 softmax = softmax * np.exp(sums - made["logsumexp"])[..., None]
             else:
-                term_weights = softmax
+                term_weights, sink = softmax, other.kept.get("sink")
             weights = softmax
         if p.dropout_mask is not None:
             mask, kept = self.cast(p.dropout_mask), p.dropout_mask > 0
@@ -326,7 +326,6 @@ class Backward(Run):
         values = self.to(weights.swapaxes(-1, -2) @ grad)
         if how.get("term") == "dropped": term_weights = k["weights"]
         term = 0 if how.get("term") == "none" else (term_weights * by).sum(-1, keepdims=True)
-        sink = self.kept.get("sink")
         if sink is not None:
             result["grad_sink"] = -(sink * term).sum((0, 2, 3))
         by = self.to(softmax * (by - term))
