@@ -71,10 +71,10 @@ void add_gradients(Repro& program, const PlannedQuestion& planned, const Result&
         if ((id.row().needs & needs::backward) == 0) continue;
         const auto extent = shape_of_all_axes(program.plan, id);
         ProgramArray gradient{
-            array.name, {extent.begin(), extent.end()}, io::shape_of(array), numbers_of(array)};
+            array.name, {extent.begin(), extent.end()}, io::shape_of(array), elements_of(array)};
         double error = 0;
         for (const std::vector<NamedArray>& other : others) {
-            const std::vector<double> theirs = numbers_of(*array_named(array.name, other));
+            const std::vector<double> theirs = elements_of(*array_named(array.name, other));
             for (std::size_t i = 0; i < theirs.size(); ++i)
                 error = std::max(error, std::abs(theirs[i] - gradient.values[i]));
         }

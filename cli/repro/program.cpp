@@ -20,7 +20,7 @@
 
 namespace attn::cli {
 
-std::vector<double> numbers_of(const NamedArray& array) {
+std::vector<double> elements_of(const NamedArray& array) {
     std::vector<double> numbers;
     for_each_piece(array, [&](const auto& piece) {
         for (const auto x : piece) numbers.push_back(static_cast<double>(x));
@@ -144,7 +144,7 @@ private:
                 full.insert(full.begin(), 1);
                 shown.insert(shown.begin(), false);
             }
-            add(array.name, std::move(full), shown, numbers_of(array));
+            add(array.name, std::move(full), shown, elements_of(array));
         }
         if (!result_.weights) return;
         std::visit(
@@ -172,7 +172,7 @@ private:
 
     /// Which weights dropout keeps.
     void add_dropout() {
-        std::vector<double> kept = numbers_of(*array_named("dropout_mask", result_.arrays));
+        std::vector<double> kept = elements_of(*array_named("dropout_mask", result_.arrays));
         for (double& x : kept) {
             if (x != 0) program_.kept_weight = x;
             x = x != 0 ? 1 : 0;
@@ -224,7 +224,7 @@ void add_expected(Repro& program, const Problem& problem, const Result& result, 
         const NamedArray& array = *array_named(id.row().name, result.arrays);
         const auto extent = shape_of_all_axes(program.plan, id);
         ProgramArray expected{
-            array.name, {extent.begin(), extent.end()}, io::shape_of(array), numbers_of(array)};
+            array.name, {extent.begin(), extent.end()}, io::shape_of(array), elements_of(array)};
         check_finite(expected);
         program.tolerances.push_back(tolerances_of(problem, id, expected, pool));
         program.expected.push_back(std::move(expected));
@@ -234,7 +234,7 @@ void add_expected(Repro& program, const Problem& problem, const Result& result, 
 /// Masked keys may have any content in attn, and a product by a weight of 0 in the program.
 bool has_masked_rows(const Repro& program, const Result& result) {
     if (program.is_linear()) return false;
-    const std::vector<double> mask = numbers_of(*array_named("mask", result.arrays));
+    const std::vector<double> mask = elements_of(*array_named("mask", result.arrays));
     const std::size_t keys = program.plan.kv_len;
     for (std::size_t row = 0; row < mask.size(); row += keys)
         if (std::all_of(&mask[row], &mask[row] + keys, [](double x) { return x == 0; }))
@@ -247,9 +247,9 @@ bool has_masked_rows(const Repro& program, const Result& result) {
 /// Errors: SettingError, kind unsupported, of mask_method.
 void check_sums(const Repro& program, const Result& result) {
     if (program.is_linear() || !program.renormalizes()) return;
-    const std::vector<double> masked = numbers_of(*array_named("masked_weights", result.arrays)),
+    const std::vector<double> masked = elements_of(*array_named("masked_weights", result.arrays)),
                               weights =
-                                  numbers_of(*array_named("weights_before_dropout", result.arrays));
+                                  elements_of(*array_named("weights_before_dropout", result.arrays));
     const std::size_t keys = program.plan.kv_len;
     const double least = 16 * row_of(program.plan.config.dtype).least_normal();
     for (std::size_t row = 0; row < weights.size(); row += keys) {

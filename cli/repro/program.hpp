@@ -73,7 +73,7 @@ struct Repro {
 Repro make_program(const PlannedQuestion& planned, const Result& result, ThreadPool& pool);
 
 /// The elements of an array, in float64.
-std::vector<double> numbers_of(const NamedArray& array);
+std::vector<double> elements_of(const NamedArray& array);
 /// Adds columns of zeros.
 void widen(std::vector<double>& values, std::size_t& columns, std::size_t wanted);
 /// Errors: kind input for a number that is infinite or NaN.
