@@ -44,10 +44,16 @@ void Candidate::fill_gradient(ArrayId array, const RowIndex& at) {
             joined_gradients(array == "grad_keys" ? Tensor::key : Tensor::value, at.batch, at.head),
             past + at.row);
     if (array == "grad_sink") {
-        Lane sum;
-        for (std::size_t i = 0; i < plan_.batch * plan_.heads; ++i)
-            if (c_.sink.size() == 1 || i % plan_.heads == at.head)
-                sum = sum + pass(i / plan_.heads, i % plan_.heads)[3].at(0, 0);
+        Lane sum, size;
+        for (std::size_t i = 0; i < plan_.batch * plan_.heads; ++i) {
+            if (c_.sink.size() != 1 && i % plan_.heads != at.head) continue;
+            const Lanes& one = pass(i / plan_.heads, i % plan_.heads)[3];
+            sum = sum + one.at(0, 0);
+            size = size + one.at(0, 1);
+        }
+        // The sink is rounded, for all rows.
+        const double moved = size.value * model_.of_operand(sink_of_head(at.head));
+        sum = sum + Lane{0, square(moved), square(moved)};
         return answer(lane_model_.finished(sum, plan_.batch * plan_.rows));
     }
     if (array.row().counts_queries_and_keys()) return fill_of_queries_and_keys(array, at);

@@ -288,7 +288,7 @@ Candidate::SumsOfArrays Candidate::softmax_pass(std::size_t batch, std::size_t h
     SumsOfArrays all;
     const Lanes& outputs = output_gradients(batch);
     Lanes query(plan_.rows, plan_.d_k, with_errors_), key(plan_.kv_len, plan_.d_k, with_errors_),
-        value(plan_.kv_len, plan_.d_v, with_errors_), sink(1, 1, with_errors_);
+        value(plan_.kv_len, plan_.d_v, with_errors_), sink(1, 2, with_errors_);
     for (std::size_t mask = 0; mask < c_.masks.size(); ++mask) {
         const auto& given = problem_.mask(mask);
         all.emplace_back(given ? given->shape[2] : 0, given ? given->shape[3] : 0, with_errors_);
@@ -307,6 +307,7 @@ Candidate::SumsOfArrays Candidate::softmax_pass(std::size_t batch, std::size_t h
                 LaneModel::add(b.with_term(k), factor, 0, relative, key, k);
         }
         sink.set(0, 0, sink.at(0, 0) + b.sink);
+        sink.value[1] += std::abs(b.sink.value);
         for (std::size_t mask = 0; mask < c_.masks.size(); ++mask) {
             Lanes& to = all[mask];
             const std::size_t query_at = to.rows == 1 ? 0 : plan_.first_query + row;

@@ -11,9 +11,8 @@ struct RandomRounding {
     double unit = 0;
     std::minstd_rand draws;
 
-    double operator()(double x) {
-        return unit == 0 ? x : x * (1 + unit * std::uniform_real_distribution(-1.0, 1.0)(draws));
-    }
+    double next() { return static_cast<double>(draws()) * 0x1p-30 - 1; }  // from -1 to 1
+    double operator()(double x) { return unit == 0 ? x : x * (1 + unit * next()); }
 };
 
 /// What is read, and what is made of it; each is (tokens, d) or, of states, (d_k, d_v).
@@ -29,11 +28,13 @@ void Candidate::run_backward(LinearRun& run, const HeadGates& gates, RandomRound
     const double scale = c_.scale;
     const bool divides = c_.state.divisor != RowDivisor::none;
     std::vector<std::vector<double>> states{run.past};
+    std::vector<double> factors(tokens * d_k);
+    for (std::size_t i = 0; i < factors.size(); ++i) factors[i] = gates.decay(i / d_k, i % d_k);
     std::vector<double> updates(tokens * d_v), sums((tokens + 1) * d_k), decays(tokens + 1);
     for (std::size_t t = 0; t < tokens; ++t) {
         std::vector<double> s = states.back();
         const double* const k = &run.key[t * d_k];
-        for (std::size_t i = 0; i < size; ++i) s[i] = round(s[i] * gates.decay(t, i / d_v));
+        for (std::size_t i = 0; i < size; ++i) s[i] = round(s[i] * factors[t * d_k + i / d_v]);
         for (std::size_t j = 0; j < d_v; ++j) {
             double held = 0;
             for (std::size_t i = 0; i < d_k && gates.beta != nullptr; ++i)
@@ -43,9 +44,9 @@ void Candidate::run_backward(LinearRun& run, const HeadGates& gates, RandomRound
                 s[i * d_v + j] = round(s[i * d_v + j] + round(k[i] * updates[t * d_v + j]));
         }
         states.push_back(std::move(s));
-        decays[t + 1] = round(gates.decay(t, 0) * decays[t] + 1);
+        decays[t + 1] = round(factors[t * d_k] * decays[t] + 1);
         for (std::size_t i = 0; i < d_k; ++i)
-            sums[(t + 1) * d_k + i] = round(gates.decay(t, 0) * sums[t * d_k + i] + k[i]);
+            sums[(t + 1) * d_k + i] = round(factors[t * d_k] * sums[t * d_k + i] + k[i]);
     }
     std::vector<double> by_state(size, 0), by_sum(d_k, 0);
     double by_divisor_decay = 0;
@@ -102,7 +103,7 @@ void Candidate::run_backward(LinearRun& run, const HeadGates& gates, RandomRound
             for (std::size_t i = 0; i < d_k; ++i) {
                 by_update += round(k[i] * by_state[i * d_v + j]);
                 if (gates.beta != nullptr)
-                    held += round(k[i] * before[i * d_v + j] * gates.decay(t, i));
+                    held += round(k[i] * before[i * d_v + j] * factors[t * d_k + i]);
             }
             by_v[j] += round(rate * by_update);
             run.by_beta[t] += round(by_update * (v[j] - held));
@@ -110,12 +111,12 @@ void Candidate::run_backward(LinearRun& run, const HeadGates& gates, RandomRound
                 double& by = by_state[i * d_v + j];
                 by_k[i] += round(by * updates[t * d_v + j]);
                 if (gates.beta == nullptr) continue;
-                by_k[i] -= round(gates.decay(t, i) * before[i * d_v + j] * rate * by_update);
+                by_k[i] -= round(factors[t * d_k + i] * before[i * d_v + j] * rate * by_update);
                 by = round(by - round(k[i] * rate * by_update));
             }
         }
         for (std::size_t i = 0; i < d_k; ++i) {
-            const double factor = gates.decay(t, i);
+            const double factor = factors[t * d_k + i];
             double& to = run.by_decay[t * gates.columns + (gates.columns == 1 ? 0 : i)];
             const double log = gates.is_plain ? 1 : factor;
             for (std::size_t j = 0; j < d_v; ++j) {
@@ -128,7 +129,7 @@ void Candidate::run_backward(LinearRun& run, const HeadGates& gates, RandomRound
             by_sum[i] = round(by_sum[i] * factor);
         }
         if (divides) {
-            const double factor = gates.decay(t, 0);
+            const double factor = factors[t * d_k];
             run.by_decay[t * gates.columns] +=
                 round((gates.is_plain ? 1 : factor) * by_divisor_decay * decays[t]);
             by_divisor_decay = round(by_divisor_decay * factor);
@@ -178,17 +179,17 @@ Candidate::SumsOfArrays Candidate::linear_pass(std::size_t batch, std::size_t he
     }
     if (!with_errors_) return made;
     // Errors of float64 would be those of these numbers themselves.
-    constexpr std::size_t runs = 8;
+    constexpr std::size_t large = std::size_t{1} << 19U;
+    const std::size_t runs = tokens * d_k * d_v > large ? 2 : 8;
     round.unit = std::max(model_.unit(), 0x1p-30);
-    const double factor = square(model_.unit() / round.unit) / runs;
+    const double factor = square(model_.unit() / round.unit) / static_cast<double>(runs);
     std::vector<std::vector<double>> squares;
     for (const auto part : parts) squares.emplace_back((exact.*part).size(), 0);
     for (std::size_t n = 0; n < runs; ++n) {
         LinearRun one = start;
         const auto move = [&](std::vector<double>& x, const double* error) {
             for (std::size_t i = 0; i < x.size(); ++i)
-                x[i] = round(x[i]) + error[i] / 3 * round.unit / model_.unit() *
-                                         std::uniform_real_distribution(-1.0, 1.0)(round.draws);
+                x[i] = round(x[i]) + error[i] / 3 * round.unit / model_.unit() * round.next();
         };
         move(one.key, keys.error);
         move(one.value, values.error);

@@ -224,11 +224,11 @@ std::vector<double> Candidate::query_variance(const RowIndex& at) {
 }
 
 NoisyRow Candidate::noisy_row(const QueryRow& q) {
+    NoisyRow made = noisy_scores(q);
+    made.of_query = query_variance(q.at);
     const RowsView keys = joined(Tensor::key, q.at.batch, kv_head_of(q.at.head)),
                    query = query_of(q.at);
     const std::size_t width = keys.columns;
-    NoisyRow made = noisy_scores(q);
-    made.of_query = query_variance(q.at);
     const std::shared_ptr<const BoundedRows> spread =
         key_variance(q.at.batch, kv_head_of(q.at.head));
     double mean_error = 0;
