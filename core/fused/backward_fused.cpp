@@ -51,14 +51,14 @@ private:
     std::size_t items_per_chain_;
 };
 
-/// Weights and gradients of a worker's tiles are kept up to this size, and computed twice beyond it.
+/// What is kept of a tile has at most this size; what is more is computed twice.
 constexpr std::size_t max_kept_bytes = std::size_t{1} << 25;
 
 template <class T>
 class BackwardCall {
     struct Worker {
         FusedWorker<T> fused;
-        kernels::RowGradients<T> rows[kernels::max_tiles_per_item];
+        kernels::RowGradients<T> rows;
         AlignedArray<T> scratch;
     };
 
@@ -68,14 +68,13 @@ public:
         : entries_(kernels::entries_of<T>(kernel)), call_(call), grad_context_(grad_context),
           pool_(pool), fused_(kernel, call, no_outputs_, pool, {.backward = true}),
           grid_(fused_.grid()), kept_keys_(choose_kept_keys()),
-          order_(grid_.items(), grid_.items() / (call.key.shape(0) * call.key.shape(1))),
+          order_(grid_.items(), grid_.items() / key_heads()),
           workers_(std::min(pool.threads(), grid_.items())),
           gradients_{Tensor4<T>::from_shape(call.query.shape()),
                      Tensor4<T>::from_shape(call.key.shape()),
                      Tensor4<T>::from_shape(call.value.shape()), {}} {
         const std::size_t scratch = kernels::backward_scratch_size(
-            grid_.tiles_per_item, entries_.lanes, d_k(), d_v(), grid_.sizes.keys, kept_keys_,
-            call.softcap != 0);
+            entries_.lanes, d_k(), d_v(), grid_.sizes.keys, kept_keys_, call.softcap != 0);
         for (Worker& worker : workers_) {
             fused_.reserve(worker.fused);
             worker.scratch.reserve(scratch);
@@ -84,8 +83,12 @@ public:
     }
 
     AttentionGradients<T> run() {
-        gradients_.key.fill(T{0});
-        gradients_.value.fill(T{0});
+        pool_.run(key_heads(), [&](std::size_t head, std::size_t) {
+            for (Tensor4<T>* of : {&gradients_.key, &gradients_.value}) {
+                const std::size_t size = of->size() / key_heads();
+                std::fill_n(of->data() + head * size, size, T{0});
+            }
+        });
         run_in_slots(pool_, grid_.items(),
                      [&](std::size_t item, std::size_t slot) { run_item(item, workers_[slot]); });
         if (!call_.sink.empty()) sum_sinks();
@@ -94,47 +97,39 @@ public:
 
 private:
     std::size_t d_k() const { return call_.query.shape(3); }
+    std::size_t key_heads() const { return call_.key.shape(0) * call_.key.shape(1); }
     std::size_t d_v() const { return call_.value.shape(3); }
 
     std::size_t choose_kept_keys() const {
         constexpr std::size_t block = kernels::block_keys;
-        const std::size_t row = grid_.tiles_per_item * entries_.lanes *
-                                kernels::numbers_per_pair(call_.softcap != 0) * sizeof(T);
+        const std::size_t row =
+            entries_.lanes * kernels::numbers_per_pair(call_.softcap != 0) * sizeof(T);
         const std::size_t most = std::max<std::size_t>(max_kept_bytes / (row * block), 1);
         return std::clamp<std::size_t>((grid_.sizes.keys + block - 1) / block, 1, most) * block;
     }
 
     void run_item(std::size_t item, Worker& worker) {
         AddingOrder::Place place(order_, item);
-        const TileRange range = grid_.tiles_of(item);
-        for (std::size_t i = 0; i < range.count; ++i) {
-            const TileRows rows = grid_.rows_of(range.first + i);
-            kernels::Tile<T>& tile = worker.fused.tiles[i];
-            fused_.fill_tile(rows, i, worker.fused);
-            tile.d_v = d_v();
-            for (std::size_t l = 0; l < kernels::max_lanes; ++l) {
-                const std::size_t row = fused_.row_of(rows, std::min(l, tile.lanes - 1));
-                worker.rows[i].context[l] = grad_context_.data() + row * d_v();
-                worker.rows[i].query[l] = gradients_.query.data() + row * d_k();
-            }
+        const TileRows rows = grid_.rows_of(item);
+        kernels::Tile<T>& tile = worker.fused.tiles[0];
+        fused_.fill_tile(rows, 0, worker.fused);
+        tile.d_v = d_v();
+        for (std::size_t l = 0; l < kernels::max_lanes; ++l) {
+            const std::size_t row = fused_.row_of(rows, std::min(l, tile.lanes - 1));
+            worker.rows.context[l] = grad_context_.data() + row * d_v();
+            worker.rows.query[l] = gradients_.query.data() + row * d_k();
         }
-        const kernels::Tile<T>& first = worker.fused.tiles[0];
-        entries_.differentiate({.tiles = worker.fused.tiles,
-                                .rows = worker.rows,
-                                .count = range.count,
-                                .key = gradients_.key.data() + (first.key - call_.key.data()),
-                                .value = gradients_.value.data() + (first.value - call_.value.data()),
+        entries_.differentiate({.tile = &tile,
+                                .rows = &worker.rows,
+                                .key = gradients_.key.data() + (tile.key - call_.key.data()),
+                                .value = gradients_.value.data() + (tile.value - call_.value.data()),
                                 .enter = AddingOrder::Place::enter,
                                 .leave = AddingOrder::Place::leave,
                                 .order = &place,
                                 .scratch = worker.scratch.data(),
                                 .kept_keys = kept_keys_});
-        if (call_.sink.empty()) return;
-        for (std::size_t i = 0; i < range.count; ++i) {
-            const TileRows rows = grid_.rows_of(range.first + i);
-            for (std::size_t l = 0; l < worker.fused.tiles[i].lanes; ++l)
-                sinks_.data()[fused_.row_of(rows, l)] = worker.rows[i].sink[l];
-        }
+        for (std::size_t l = 0; !call_.sink.empty() && l < tile.lanes; ++l)
+            sinks_.data()[fused_.row_of(rows, l)] = worker.rows.sink[l];
     }
 
     void sum_sinks() {

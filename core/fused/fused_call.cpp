@@ -24,13 +24,6 @@ std::size_t choose_tiles_per_item(const TileGrid& grid, const AttentionCall<T>& 
     return grid.splits == 1 && many && enough ? kernels::max_tiles_per_item : 1;
 }
 
-/// As many as leave enough items for all threads: each product over queries is then longer.
-std::size_t choose_tiles_of_backward(const TileGrid& grid, std::size_t threads) {
-    constexpr std::size_t items_per_thread = 4;
-    const std::size_t most = grid.tiles() / (items_per_thread * threads);
-    return std::clamp<std::size_t>(most, 1, kernels::max_tiles_per_item);
-}
-
 template <class T>
 TileGrid make_grid(std::size_t lanes, const AttentionCall<T>& call, const FusedOutputs<T>& out,
                    std::size_t threads, const FusedUse& use) {
@@ -51,7 +44,6 @@ TileGrid make_grid(std::size_t lanes, const AttentionCall<T>& call, const FusedO
     // Few queries of several heads that share keys fill one tile together.
     for (std::size_t heads = 2; heads <= std::min(group, lanes); ++heads)
         if (group % heads == 0 && heads * sizes.queries <= lanes) grid.heads_per_tile = heads;
-    if (use.backward) grid.tiles_per_item = choose_tiles_of_backward(grid, threads);
     if (use.weights || use.backward) return grid;
     const bool few = sizes.batch * sizes.heads * sizes.queries <= few_rows;
     if (few && sizes.keys >= 2 * split_keys)

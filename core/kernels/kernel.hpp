@@ -167,24 +167,23 @@ struct RowGradients {
     double sink[max_lanes];       ///< by the logit that the lane's sum has besides its keys
 };
 
-/// Tiles of queries that share their keys, in order, all but the last with all lanes: gradients by
-/// the queries, and what they add to those by keys and values.
+/// A tile's gradients by the queries, and what it adds to those by keys and values. The sums over
+/// queries have their order, whatever the tiles.
 template <class T>
 struct Backward {
-    Tile<T>* tiles;  ///< without context, weights and scores
+    Tile<T>* tile;  ///< without context, weights and scores
     RowGradients<T>* rows;
-    std::size_t count;
-    T *key, *value;  ///< gradients: rows of the tiles' d_k and d_v, without gaps
+    T *key, *value;  ///< gradients: rows of d_k and d_v, without gaps
 
-    /// Tiles add to one block of keys after the other, each between these calls: enter(order, block)
-    /// waits until all that comes before has been added to the block, leave(order, next) tells that
-    /// these tiles add no more to blocks before `next`.
+    /// The tile adds to one block of keys after the other: enter(order, block) waits until all that
+    /// comes before has been added to the block; leave(order, next) tells that the tile adds
+    /// nothing more to blocks before `next`.
     void (*enter)(void* order, std::size_t block) noexcept;
     void (*leave)(void* order, std::size_t next) noexcept;
     void* order;
 
-    T* scratch;              ///< backward_scratch_size(...) elements, aligned to 64 bytes
-    std::size_t kept_keys;   ///< for which there is scratch, a multiple of block_keys
+    T* scratch;             ///< backward_scratch_size(...) elements, aligned to 64 bytes
+    std::size_t kept_keys;  ///< for which there is scratch, a multiple of block_keys
 };
 
 /// Tiles of one head that are computed together, block by block, so that its keys and values are
@@ -210,21 +209,23 @@ constexpr std::size_t weights_size(std::size_t lanes, std::size_t kv_len, bool w
     return lanes * (weights ? blocks * (block_keys + 1) : block_keys);
 }
 
-/// Elements of numbers that are kept for each lane and key of a Backward: the weight, the gradient
-/// by it, and, with a soft cap, the derivative of the score.
-constexpr std::size_t numbers_per_pair(bool softcap) {
-    return softcap ? 3 : 2;
+/// Numbers that a Backward keeps for each lane and key: the weight, the gradient by it, and, with a
+/// soft cap, its derivative.
+constexpr std::size_t numbers_per_pair(bool has_softcap) {
+    return has_softcap ? 3 : 2;
 }
 
-/// Elements of scratch of a Backward of `tiles` tiles of `lanes` lanes.
-constexpr std::size_t backward_scratch_size(std::size_t tiles, std::size_t lanes, std::size_t d_k,
-                                            std::size_t d_v, std::size_t kv_len,
-                                            std::size_t kept_keys, bool softcap) {
-    constexpr std::size_t max_vector = 16;  // lanes
+/// Elements of scratch of a Backward: by lane those of the queries and the context's gradients
+/// twice, gradients of the queries, six numbers and those of the softmax, shifts of blocks, three
+/// blocks and what is kept; and a block of keys.
+constexpr std::size_t backward_scratch_size(std::size_t lanes, std::size_t d_k, std::size_t d_v,
+                                            std::size_t kv_len, std::size_t kept_keys,
+                                            bool has_softcap) {
+    constexpr std::size_t padding = 15;  // up to whole vectors
     const std::size_t blocks = (kv_len + block_keys - 1) / block_keys;
-    const std::size_t in_tile = 3 * d_k + 2 * d_v + 2 * max_vector + 3 + partial_sums + 6 + blocks;
-    return tiles * lanes * (in_tile + kept_keys * numbers_per_pair(softcap)) +
-           block_keys * (lanes + d_k + max_vector);
+    return lanes * (3 * d_k + 2 * d_v + 2 * padding + 9 + partial_sums + blocks + 3 * block_keys +
+                    kept_keys * numbers_per_pair(has_softcap)) +
+           block_keys * (d_k + padding);
 }
 
 /// Rows of x (each d_in long, x_stride apart) times one panel of a weight: out[r][c] for c below

@@ -24,7 +24,7 @@ struct Vectors {
 };
 
 /// The target of a tile of sums: after begin(row, rows) a sum starts from start(row, n) and ends in
-/// finish(row, sums). This one writes the sums, starting from the previous contents, a bias, or 0.
+/// finish(row, sums); step() is called at each step, if there is one. This one writes the sums, starting from the previous contents, a bias, or 0.
 template <class V>
 struct Store {
     using T = typename V::Scalar;
@@ -69,6 +69,7 @@ inline void multiply_tile(std::size_t row, Rows<T, side_by_side> a, Vectors<T> b
         // Interleaved rows are in another cache line at each step, which processors do not
         // prefetch.
         if constexpr (side_by_side) __builtin_prefetch(left + 8 * next_step, 0, 3);
+        if constexpr (requires { target.step(); }) target.step();
 #pragma GCC unroll 16
         for (std::size_t r = 0; r < R; ++r) {
             const V one = V::set(left[r * next_row]);

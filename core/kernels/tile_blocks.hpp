@@ -37,18 +37,13 @@ private:
     const Strip *next_, *end_;
 };
 
-/// Scores of a strip, (keys, tile lanes), modified and masked. `query` is packed, and `peak` holds
-/// a number per lane, which is raised to the lane's largest score.
+/// Modifies and masks the scores of a strip, (keys, tile lanes). `peak` holds a number per lane,
+/// which is raised to the lane's largest score.
 template <class V, class T = typename V::Scalar>
-inline void score_strip(const Tile<T>& t, const Strip& s, const T* query, T* scores, T* peak,
-                        Slopes<T> slopes = {}) {
+inline void modify_strip(const Tile<T>& t, const Strip& s, T* scores, T* peak,
+                         Slopes<T> slopes = {}) {
     constexpr std::size_t W = V::lanes, L = W * V::tile_vectors;
-    const std::size_t first = s.first_vector;
-    multiply<V>(s.end_vector - first, s.keys,
-                Rows<T, false>{t.key + s.first_key * t.key_stride, t.key_stride},
-                Vectors<T>{query + first * W, L}, t.d_k,
-                Store<V>{scores + first * W, L, nullptr, 0});
-    for (std::size_t v = first; v < s.end_vector; ++v) {
+    for (std::size_t v = s.first_vector; v < s.end_vector; ++v) {
         T* column = scores + v * W;
         modify_column(t, s, Column<V>{column, s.keys, v * W}, slopes);
         V highest[4];
@@ -60,6 +55,17 @@ inline void score_strip(const Tile<T>& t, const Strip& s, const T* query, T* sco
         for (; k < s.keys; ++k) highest[0] = V::max(V::load(column + k * L), highest[0]);
         V::max(V::max(highest[0], highest[1]), V::max(highest[2], highest[3])).store(peak + v * W);
     }
+}
+
+/// Scores of a strip, modified and masked; `query` is packed.
+template <class V, class T = typename V::Scalar>
+inline void score_strip(const Tile<T>& t, const Strip& s, const T* query, T* scores, T* peak) {
+    constexpr std::size_t W = V::lanes, L = W * V::tile_vectors;
+    multiply<V>(s.end_vector - s.first_vector, s.keys,
+                Rows<T, false>{t.key + s.first_key * t.key_stride, t.key_stride},
+                Vectors<T>{query + s.first_vector * W, L}, t.d_k,
+                Store<V>{scores + s.first_vector * W, L, nullptr, 0});
+    modify_strip<V>(t, s, scores, peak);
 }
 
 /// Computes tiles of one head block by block: each block for every tile to which it is visible. A

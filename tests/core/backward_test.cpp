@@ -38,9 +38,11 @@ double slope_of(const GeneratedQuestion<T>& q, std::size_t h) {
     return alibi_slope(q.call, q.heads(), h);
 }
 
-/// The gradients step by step in Real, over visible pairs alone.
+/// The gradients step by step in Real, over visible pairs alone. The scale is that of products, or
+/// of queries.
 template <class Real, class T>
-Gradients<Real> formula(const GeneratedQuestion<T>& question, const Tensor4<T>& grad_context) {
+Gradients<Real> formula(const GeneratedQuestion<T>& question, const Tensor4<T>& grad_context,
+                        bool scales_queries = false) {
     const AttentionCall<T>& call = question.call;
     const std::size_t batch = question.batch(), heads = question.heads(), queries = question.q_len(),
                       keys = question.kv_len(), d_k = call.query.shape(3), d_v = call.value.shape(3);
@@ -58,13 +60,15 @@ Gradients<Real> formula(const GeneratedQuestion<T>& question, const Tensor4<T>& 
     const Real cap = real(call.softcap), least = real(std::numeric_limits<T>::min());
     Tensor4<T> drops;
     if (call.dropout.p != 0) drops = dropout_mask<T>(call.dropout, 0, {batch, heads, queries, keys});
-    std::vector<Real> score(keys), weight(keys), slope(keys), by_weight(keys), kept(keys);
+    std::vector<Real> of_query(d_k), score(keys), weight(keys), slope(keys), by_weight(keys), kept(keys);
     for (std::size_t row = 0; row < batch * heads * queries; ++row) {
         const std::size_t q = row % queries, h = row / queries % heads, b = row / queries / heads;
         const std::size_t kv_row = (b * kv_heads + h / group) * keys;
         const Real scale = real(scale_of(call, call.scale, h));
+        const Real product_scale = scales_queries ? 1 : scale;
         const Real position = real(q) + real(question.offset[question.offset.size() == 1 ? 0 : b]);
-        const T* of_query = call.query.data() + row * d_k;
+        for (std::size_t i = 0; i < d_k; ++i)
+            of_query[i] = real(call.query.data()[row * d_k + i]) * (scales_queries ? scale : 1);
         const T* of_context = grad_context.data() + row * d_v;
         Real peak = call.sink.empty() ? real(-std::numeric_limits<double>::infinity())
                                       : real(static_cast<T>(call.sink[h]));
@@ -75,8 +79,8 @@ Gradients<Real> formula(const GeneratedQuestion<T>& question, const Tensor4<T>& 
         for (const std::size_t k : seen) {
             Real x = 0;
             for (std::size_t i = 0; i < d_k; ++i)
-                x += real(of_query[i]) * real(call.key.data()[(kv_row + k) * d_k + i]);
-            x *= scale;
+                x += of_query[i] * real(call.key.data()[(kv_row + k) * d_k + i]);
+            x *= product_scale;
             slope[k] = 1;
             if (cap != 0) {
                 const Real level = std::tanh(x / cap);
@@ -112,22 +116,24 @@ Gradients<Real> formula(const GeneratedQuestion<T>& question, const Tensor4<T>& 
             g.sink_size[h] += std::exp(sink - peak) / sum * most;
         }
         for (const std::size_t k : seen) {
-            const Real by_score = weight[k] * (by_weight[k] - mean) * slope[k] * scale;
-            const Real size = std::max(
-                weight[k] * (std::abs(by_weight[k]) + mean_size) * slope[k] * std::abs(scale),
-                least);
+            const Real by_score = weight[k] * (by_weight[k] - mean) * slope[k] * product_scale;
+            // Weights far below the largest may become 0.
+            const Real share = std::max(weight[k], real(0x1p-80)),
+                       size = std::max(share * (std::abs(by_weight[k]) + mean_size) * slope[k] *
+                                           std::abs(scale),
+                                       least);
             if (weight[k] > 0) g.largest_score = std::max(g.largest_score, peak - score[k]);
             const T* of_key = call.key.data() + (kv_row + k) * d_k;
             for (std::size_t i = 0; i < d_k; ++i) {
-                g.query[row * d_k + i] += by_score * real(of_key[i]);
-                g.key[(kv_row + k) * d_k + i] += by_score * real(of_query[i]);
+                g.query[row * d_k + i] += by_score * real(of_key[i]) * (scales_queries ? scale : 1);
+                g.key[(kv_row + k) * d_k + i] += by_score * of_query[i];
             }
             const Real dropped = weight[k] * kept[k];
             for (std::size_t c = 0; c < d_v; ++c)
                 g.value[(kv_row + k) * d_v + c] += dropped * real(of_context[c]);
             g.query_size[row] += size * largest<Real>(of_key, d_k);
-            g.key_size[kv_row + k] += size * largest<Real>(of_query, d_k);
-            g.value_size[kv_row + k] += dropped * largest<Real>(of_context, d_v);
+            g.key_size[kv_row + k] += size * largest(of_query);
+            g.value_size[kv_row + k] += share * kept[k] * largest<Real>(of_context, d_v);
         }
     }
     return g;
@@ -198,16 +204,17 @@ std::size_t check(std::uint64_t seed) {
     CAPTURE(asked.question.words);
     const AttentionCall<T>& call = asked.question.call;
     const Gradients<long double> truth = formula<long double>(asked.question, asked.grad_context);
-    const Gradients<T> plain = formula<T>(asked.question, asked.grad_context);
+    const Gradients<T> plain = formula<T>(asked.question, asked.grad_context),
+                       other = formula<T>(asked.question, asked.grad_context, true);
     const auto rows_of = [](const Tensor4<T>& x) { return x.size() / x.shape(3); };
     const Tensor4<T> plain_query = as_tensor(plain.query, call.query),
                      plain_key = as_tensor(plain.key, call.key),
                      plain_value = as_tensor(plain.value, call.value);
-    const test::RowCheck<T> query(truth.query, plain_query, plain.query, rows_of(call.query)),
-        key(truth.key, plain_key, plain.key, rows_of(call.key)),
-        value(truth.value, plain_value, plain.value, rows_of(call.value));
+    const test::RowCheck<T> query(truth.query, plain_query, other.query, rows_of(call.query)),
+        key(truth.key, plain_key, other.key, rows_of(call.key)),
+        value(truth.value, plain_value, other.value, rows_of(call.value));
     const long double eps =
-        std::numeric_limits<T>::epsilon() / 2 * (1 + std::min(truth.largest_score, 1e9L) / 16);
+        std::numeric_limits<T>::epsilon() / 2 * (1 + std::min(truth.largest_score, 1e9L) / 4);
     const auto unit = [&](long double term) {
         return eps * std::max<long double>(term, std::numeric_limits<T>::min());
     };
