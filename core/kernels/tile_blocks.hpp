@@ -37,18 +37,27 @@ private:
     const Strip *next_, *end_;
 };
 
-/// Scores of a strip, (keys, tile lanes), modified and masked. `query` is packed, and `peak` holds
-/// a number per lane, which is raised to the lane's largest score.
+/// What scores of pairs are multiplied by, whose queries have only its sign.
 template <class V, class T = typename V::Scalar>
-inline void score_strip(const Tile<T>& t, const Strip& s, const T* query, T* scores, T* peak) {
+inline V score_factor(const Tile<T>& t) {
+    return V::abs(V::set(t.query_factor));
+}
+
+/// Scores of a strip, (keys, tile lanes), modified and masked. `query` is packed, `keys` and
+/// `steps` are those of the product, and `peak` holds a number per lane, which is raised to the
+/// lane's largest score.
+template <class V, class T = typename V::Scalar>
+inline void score_strip(const Tile<T>& t, const Strip& s, Rows<T, false> keys, std::size_t steps,
+                        const T* query, T* scores, T* peak) {
     constexpr std::size_t W = V::lanes, L = W * V::tile_vectors;
     const std::size_t first = s.first_vector;
-    multiply<V>(s.end_vector - first, s.keys,
-                Rows<T, false>{t.key + s.first_key * t.key_stride, t.key_stride},
-                Vectors<T>{query + first * W, L}, t.d_k,
+    multiply<V>(s.end_vector - first, s.keys, keys, Vectors<T>{query + first * W, L}, steps,
                 Store<V>{scores + first * W, L, nullptr, 0});
     for (std::size_t v = first; v < s.end_vector; ++v) {
         T* column = scores + v * W;
+        if constexpr (is_paired<V>)
+            Column<V>{column, s.keys, v * W}.each(
+                [&](std::size_t, V x) { return V::mul(x, score_factor<V>(t)); });
         modify_column(t, s, Column<V>{column, s.keys, v * W});
         V highest[4];
         for (V& p : highest) p = V::load(peak + v * W);
