@@ -1,7 +1,6 @@
 #include "core/fused/fused_call.hpp"
 
 #include <algorithm>
-#include <atomic>
 #include <cmath>
 
 #include "core/kernels/dispatch.hpp"
@@ -12,13 +11,15 @@ namespace {
 
 const Dropout no_dropout;
 
-/// Several if keys and values exceed the cache and enough items remain for all threads.
+/// Several if keys and values exceed the cache, or are converted to pairs block by block, and
+/// enough items remain for all threads.
 template <class T>
 std::size_t choose_tiles_per_item(const TileGrid& grid, const AttentionCall<T>& call,
                                   std::size_t threads) {
     constexpr std::size_t items_per_thread = 4;
     const std::size_t row_bytes = (call.key.shape(3) + call.value.shape(3)) * sizeof(T);
     const bool many =
+        call.type == NumberType::bfloat16 ||
         outgrow_cache(static_cast<double>(grid.sizes.keys) * static_cast<double>(row_bytes));
     const bool enough = grid.tiles() >= kernels::max_tiles_per_item * items_per_thread * threads;
     return grid.splits == 1 && many && enough ? kernels::max_tiles_per_item : 1;
@@ -58,8 +59,8 @@ TileGrid make_grid(std::size_t lanes, const AttentionCall<T>& call, const FusedO
 template <class T>
 FusedCall<T>::FusedCall(const kernels::Kernel& kernel, const AttentionCall<T>& call,
                         const FusedOutputs<T>& out, ThreadPool& threads, const FusedUse& use)
-    : entries_(kernels::entries_of<T>(kernel)), call_(call), out_(out), threads_(threads),
-      grid_(make_grid(entries_.lanes, call, out, threads.threads(), use)),
+    : entries_(kernels::entries_of<T>(kernel)), attend_(entries_.attend), call_(call), out_(out),
+      threads_(threads), grid_(make_grid(entries_.lanes, call, out, threads.threads(), use)),
       dropout_(use.totals ? no_dropout : call.dropout, grid_.sizes, call.first_query,
                kernel.table->draws),
       steps_(steps_taken(call, call.biases.size())),
@@ -75,9 +76,9 @@ FusedCall<T>::FusedCall(const kernels::Kernel& kernel, const AttentionCall<T>& c
         slots_.assign(grid_.sizes.heads, not_chosen);
         for (std::size_t i = out.heads->size(); i-- > 0;) slots_[(*out.heads)[i]] = i;
     }
+    choose_attend(kernel, use);
     for (FusedWorker<T>& worker : workers_) allocate(worker, use.weights);
     if (grid_.splits > 1) allocate_splits();
-    folds_scale_ = call.head_scales.empty() && query_is_in_range(std::abs(call.scale / divisor_));
 }
 
 template <class T>
@@ -92,9 +93,18 @@ template <class T>
 void FusedCall<T>::allocate(FusedWorker<T>& worker, bool weights) const {
     reserve(worker);
     worker.scratch.reserve(tile_scratch() * grid_.tiles_per_item);
-    worker.weights.reserve(grid_.by_rows
-                               ? kernels::block_keys
-                               : kernels::weights_size(entries_.lanes, grid_.sizes.keys, weights));
+    const std::size_t lanes = entries_.lanes, keys = grid_.sizes.keys;
+    worker.weights.reserve(grid_.by_rows ? kernels::block_keys
+                                         : kernels::weights_size(lanes, keys, weights) +
+                                               (has_pairs_ ? lanes * kernels::block_keys / 2 : 0));
+    if (has_pairs_) {
+        constexpr std::size_t most = std::size_t{16} << 20;
+        const std::size_t blocks = (keys + kernels::block_keys - 1) / kernels::block_keys,
+                          block = kernels::pairs_size(d_k(), d_v());
+        const bool of_head = blocks * block * sizeof(T) <= most;
+        worker.pairs.reserve((of_head ? blocks : 1) * block);
+        if (of_head) worker.is_paired.reserve(blocks);
+    }
     worker.discarded.reserve(out_.heads == nullptr ? d_v() : std::max(d_v(), grid_.sizes.keys));
 }
 
@@ -108,26 +118,52 @@ void FusedCall<T>::allocate_splits() {
     merged_.reserve(d_v());
 }
 
-/// Whether neither the factor of the queries nor a query's element times the factor would overflow
-/// or be subnormal.
 template <class T>
-bool FusedCall<T>::query_is_in_range(double factor) const {
-    const auto is_normal = [](double x) {
-        return x >= static_cast<double>(std::numeric_limits<T>::min()) &&
-               x <= static_cast<double>(std::numeric_limits<T>::max());
-    };
-    if (!is_normal(factor)) return false;
+kernels::Magnitudes<T> FusedCall<T>::magnitudes_of(const Tensor4<T>& numbers) const {
     constexpr std::size_t piece = std::size_t{1} << 18;  // less does not justify waking threads
-    const std::size_t count = call_.query.size();
-    std::atomic<bool> is_in_range = true;
-    threads_.run((count + piece - 1) / piece, [&](std::size_t i, std::size_t) {
-        const kernels::Magnitudes<T> size =
-            entries_.magnitudes(call_.query.data() + i * piece, std::min(piece, count - i * piece));
-        const auto stays = [&](T x) { return is_normal(static_cast<double>(x) * factor); };
-        if (!size.finite || (size.most != 0 && !(stays(size.least) && stays(size.most))))
-            is_in_range.store(false, std::memory_order_relaxed);
+    const std::size_t count = numbers.size(), pieces = (count + piece - 1) / piece;
+    kernels::Magnitudes<T> all{std::numeric_limits<T>::infinity(), 0, true};
+    std::vector<kernels::Magnitudes<T>> parts(pieces, all);
+    threads_.run(pieces, [&](std::size_t i, std::size_t) {
+        parts[i] =
+            entries_.magnitudes(numbers.data() + i * piece, std::min(piece, count - i * piece));
     });
-    return is_in_range;
+    for (const kernels::Magnitudes<T>& part : parts)
+        all = {std::min(all.least, part.least), std::max(all.most, part.most),
+               all.finite && part.finite};
+    return all;
+}
+
+/// Queries have the scale if neither it nor their products with it overflow or are subnormal.
+template <class T>
+void FusedCall<T>::choose_attend(const kernels::Kernel& kernel, const FusedUse& use) {
+    if (!call_.head_scales.empty()) return;
+    const auto is_within = [](const kernels::Magnitudes<T>& numbers, double factor, double least,
+                              double most) {
+        const auto fits = [&](double x) { return x * factor >= least && x * factor <= most; };
+        return numbers.finite && fits(1) &&
+               (numbers.most == 0 || (fits(static_cast<double>(numbers.least)) &&
+                                      fits(static_cast<double>(numbers.most))));
+    };
+    const kernels::Magnitudes<T> queries = magnitudes_of(call_.query);
+    folds_scale_ = is_within(queries, std::abs(call_.scale / divisor_),
+                             static_cast<double>(std::numeric_limits<T>::min()),
+                             static_cast<double>(std::numeric_limits<T>::max()));
+    if constexpr (std::is_same_v<T, float>) {
+        constexpr std::size_t few_queries = 16;  // for which the keys would be converted
+        const kernels::PairTable* const pairs = kernels::pairs_of(kernel);
+        const std::size_t of_key = grid_.sizes.heads * grid_.sizes.queries / call_.key.shape(1);
+        if (call_.type != NumberType::bfloat16 || pairs == nullptr || use.totals || use.backward ||
+            !folds_scale_ || of_key < few_queries)
+            return;
+        // Products of two are normal.
+        const auto fits = [&](const kernels::Magnitudes<T>& numbers) {
+            return is_within(numbers, 1, 0x1p-60, 0x1p60);
+        };
+        has_pairs_ =
+            fits(queries) && fits(magnitudes_of(call_.key)) && fits(magnitudes_of(call_.value));
+        if (has_pairs_) attend_ = pairs->attend;
+    }
 }
 
 template <class T>
@@ -155,7 +191,7 @@ void FusedCall<T>::fill_tile(const TileRows& rows, std::size_t i, FusedWorker<T>
 
     TilePlan& plan = worker.plans[i];
     plan.make(call_.mask, rows, call_.first_query, grid_.keys_of(rows), entries_.vector_lanes,
-              grid_.by_rows);
+              grid_.by_rows, has_pairs_);
     tile.strips = plan.strips().data();
     tile.strip_count = plan.strips().size();
     tile.keep = dropout_.keep(rows, plan.seen(), worker.keep);
@@ -177,6 +213,10 @@ void FusedCall<T>::fill_tile(const TileRows& rows, std::size_t i, FusedWorker<T>
 
     tile.scratch = worker.scratch.data() + tile_scratch() * i;
     tile.weights_buffer = worker.weights.data();
+    tile.pairs = worker.pairs.data();
+    tile.is_paired = worker.is_paired.data();
+    if (std::exchange(worker.paired_row, first_key_row(rows)) != first_key_row(rows))
+        std::fill(worker.is_paired.begin(), worker.is_paired.end(), false);
 }
 
 /// Lanes past the last row repeat it.
@@ -237,9 +277,9 @@ void FusedCall<T>::attend_item(std::size_t item, std::size_t next, FusedWorker<T
     }
     fill_next(next, worker.tiles[range.count - 1]);
     if (range.count == kernels::max_tiles_per_item)
-        entries_.attend(worker.tiles, range.count);
+        attend_(worker.tiles, range.count);
     else
-        for (std::size_t i = 0; i < range.count; ++i) entries_.attend(worker.tiles + i, 1);
+        for (std::size_t i = 0; i < range.count; ++i) attend_(worker.tiles + i, 1);
     for (std::size_t i = 0; i < range.count; ++i)
         write_sums(grid_.rows_of(range.first + i), worker.tiles[i]);
 }

@@ -19,6 +19,9 @@ struct FusedWorker {
     std::vector<kernels::Step<T>> steps[kernels::max_tiles_per_item];
     TilePlan plans[kernels::max_tiles_per_item];
     AlignedArray<T> scratch, weights, discarded;
+    AlignedArray<T> pairs;         ///< of the keys and values of a head, or of a block of them
+    AlignedArray<bool> is_paired;  ///< blocks of the head; empty: one block
+    std::size_t paired_row = std::numeric_limits<std::size_t>::max();  ///< of that head
     TileKeep keep;
 };
 
@@ -66,12 +69,14 @@ private:
 
     std::size_t tile_scratch() const {
         return grid_.by_rows ? kernels::row_scratch_size(d_k())
-                             : kernels::scratch_size(entries_.lanes, d_k(), d_v());
+                             : kernels::scratch_size(entries_.lanes, d_k(), d_v() + has_pairs_);
     }
 
     void allocate(FusedWorker<T>& worker, bool weights) const;
     void allocate_splits();
-    bool query_is_in_range(double factor) const;
+    kernels::Magnitudes<T> magnitudes_of(const Tensor4<T>& numbers) const;
+    /// What computes the tiles: pairs of bfloat16 if they can.
+    void choose_attend(const kernels::Kernel& kernel, const FusedUse& use);
 
     void fill_lane(const TileRows& rows, std::size_t l, kernels::Tile<T>& tile,
                    std::vector<kernels::Step<T>>& steps) const;
@@ -93,6 +98,7 @@ private:
     void set_logsumexp(std::size_t row, const RowSum& sum);
 
     const kernels::Entries<T>& entries_;
+    void (*attend_)(kernels::Tile<T>*, std::size_t) noexcept;
     const AttentionCall<T>& call_;
     const FusedOutputs<T>& out_;
     ThreadPool& threads_;
@@ -103,6 +109,7 @@ private:
     std::deque<KernelFormula<T>> formulas_;
     double divisor_ = 1;              // a step's division of its input, which the scale includes
     bool folds_scale_ = false;        // queries are multiplied by the scale
+    bool has_pairs_ = false;          // products are of pairs of bfloat16
     std::vector<std::size_t> slots_;  // of each head among the chosen ones, or not_chosen
     std::vector<FusedWorker<T>> workers_;
     // Of key splits: (rows, splits, d_v), (rows, splits) twice, and a merged row.

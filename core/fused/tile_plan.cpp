@@ -43,7 +43,7 @@ void TilePlan::reserve(const Mask& mask, std::size_t keys, std::size_t vector_la
 }
 
 void TilePlan::make(const Mask& mask, const TileRows& rows, std::size_t first_query, KeyRange keys,
-                    std::size_t vector_lanes, bool by_rows) {
+                    std::size_t vector_lanes, bool by_rows, bool pairs) {
     const std::size_t lanes = rows.heads * rows.queries;
     reserve(mask, keys.end - keys.first, vector_lanes, by_rows);
     first_key_ = keys.first;
@@ -62,6 +62,8 @@ void TilePlan::make(const Mask& mask, const TileRows& rows, std::size_t first_qu
         hull.first = std::min(hull.first, range.first);
         hull.end = std::max(hull.end, range.end);
     }
+    if (pairs && hull.first < hull.end)
+        hull = {hull.first / 2 * 2, std::min((hull.end + 1) / 2 * 2, keys.end)};
     for (std::size_t first = hull.first; first < hull.end;) {
         const std::size_t end = std::min((first / block_keys + 1) * block_keys, hull.end);
         add_block(mask, rows,

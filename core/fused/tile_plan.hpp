@@ -80,8 +80,9 @@ public:
     /// `first_query` is the index that the mask gives to query row 0; `keys` starts at a multiple
     /// of block_keys. `by_rows`: blocks are not divided, so that sums along a row do not depend on
     /// the size of a vector.
+    /// `pairs`: strips begin at even keys.
     void make(const Mask& mask, const TileRows& rows, std::size_t first_query, KeyRange keys,
-              std::size_t vector_lanes, bool by_rows);
+              std::size_t vector_lanes, bool by_rows, bool pairs);
 
     /// Allocates what `make` needs for so many keys.
     void reserve(const Mask& mask, std::size_t keys, std::size_t vector_lanes, bool by_rows);

@@ -14,6 +14,11 @@ std::span<const Kernel> all();
 /// The kernels that this processor supports, the fastest last.
 const std::vector<const Kernel*>& supported();
 
+/// Its products of pairs, if the processor has them; else null.
+inline const PairTable* pairs_of(const Kernel& kernel) {
+    return kernel.has_pairs != nullptr && kernel.has_pairs() ? kernel.pairs : nullptr;
+}
+
 /// The kernel must be supported by this processor.
 template <class T>
 const Entries<T>& entries_of(const Kernel& kernel) {

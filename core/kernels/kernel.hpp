@@ -126,6 +126,11 @@ struct Tile {
     /// weights_size(...) elements, row by row block_keys; tiles that are computed together share
     /// it.
     T* weights_buffer;
+
+    /// Of PairTable: pairs_size(...) elements for each block of keys, and whether they are set;
+    /// null: for one block, which tiles that are computed together share.
+    T* pairs;
+    bool* is_paired;
 };
 
 /// A tile's sums over the keys of each lane, relative to the lane's largest score, without its
@@ -340,11 +345,34 @@ struct EntryTable {
     Draws draws;
 };
 
+/// Products of bfloat16 numbers two by two, summed in float32. A pair is a word of 32 bits, the
+/// first number in its lower half: neighbouring elements of a query and of a key, weights and
+/// values of the keys 2 i and 2 i + 1.
+struct PairTable {
+    /// As of Entries<float>; not row by row, and strips begin at even keys. Weights are rounded to
+    /// bfloat16 for the product with the values, and divided by their own sum. The scratch has
+    /// `lanes` more elements, and the weights_buffer as many for every two keys of a block.
+    /// Instructions take subnormal numbers as 0.
+    void (*attend)(Tile<float>* tiles, std::size_t count) noexcept;
+};
+
+/// A row of pairs, in whole vectors.
+constexpr std::size_t pairs_in_row(std::size_t pairs) {
+    return (pairs + 15) / 16 * 16;
+}
+
+/// The keys and values of a block in pairs.
+constexpr std::size_t pairs_size(std::size_t d_k, std::size_t d_v) {
+    return block_keys * pairs_in_row((d_k + 1) / 2) + block_keys / 2 * pairs_in_row(d_v);
+}
+
 /// One instruction set. Null if the program is built for processors of another family.
 struct Kernel {
     const char* name;
     bool (*runs_here)();
     const EntryTable* table;
+    bool (*has_pairs)() = nullptr;  ///< null: never
+    const PairTable* pairs = nullptr;
 };
 
 }  // namespace attn::kernels

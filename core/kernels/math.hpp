@@ -6,6 +6,12 @@
 namespace attn::kernels {
 namespace {
 
+/// Whether products are of pairs, see PairTable.
+template <class V>
+constexpr bool is_paired = requires {
+    requires V::paired;
+};
+
 template <class V>
 inline V polynomial(V x, V leading) {
     (void)x;

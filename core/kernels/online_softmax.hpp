@@ -24,6 +24,16 @@ inline V next_shift(V shift, V peak, V sum) {
     return V::where_above(peak, V::set(masked_score<T>), moved, shift);
 }
 
+/// The kept value divided by the sum of each lane. That of a lane with a visible key is at least
+/// about 1; what is divided by the others is 0 already.
+template <class V, class T = typename V::Scalar>
+inline void divide_by(const T* sums, const Tile<T>& t, T* quotients) {
+    for (std::size_t l = 0; l < V::lanes * V::tile_vectors; l += V::lanes) {
+        const V sum = V::max(V::set(T(0x1p-60)), V::load(sums + l));
+        V::div(V::set(static_cast<T>(t.kept_value)), sum).store(quotients + l);
+    }
+}
+
 /// A lane's sum is relative to its shift, e^(score - shift). Lanes are independent: each depends
 /// only on its own scores.
 template <class V>
@@ -97,7 +107,7 @@ public:
     /// Adds the term of a sink, a logit for each lane. If no key is visible to a lane, it is the
     /// only term and the shift. `scale` as in update.
     template <class Scale>
-    void add_sinks(const T* sinks, std::size_t lanes, Scale scale) {
+    void add_sinks(const T* sinks, std::size_t lanes, Scale scale, T* other_sum = nullptr) {
         for (std::size_t l = 0; l < lanes; l += W) {
             const V sink = V::load(sinks + l);
             sink.store(peak_ + l);
@@ -108,6 +118,7 @@ public:
         for (std::size_t l = 0; l < lanes; l += W) {
             const V term = exponential(V::sub(V::load(sinks + l), V::load(shift_ + l)));
             V::add(V::load(sum_ + l), term).store(sum_ + l);
+            if (other_sum != nullptr) V::add(V::load(other_sum + l), term).store(other_sum + l);
         }
     }
 

@@ -11,6 +11,7 @@
 // arXiv 2205.14135 (blocks of keys).
 #pragma once
 
+#include "core/kernels/block_pairs.hpp"
 #include "core/kernels/fetch_ahead.hpp"
 #include "core/kernels/row_attention.hpp"
 #include "core/kernels/tile_blocks.hpp"
@@ -23,19 +24,21 @@ class Attention {
     using T = typename V::Scalar;
     static constexpr std::size_t W = V::lanes, N = V::tile_vectors, L = W * N;
     static constexpr T minus_infinity = masked_score<T>;
+    static constexpr bool paired = is_paired<V>;
     /// Rows of the product for the scores: the queries of so many stay in the first-level cache.
     static constexpr std::size_t steps_at_once = (std::size_t{32} << 10) / (L * sizeof(T));
 
 public:
-    Attention(Tile<T>& tile)
-        : t_(tile), fetch_(tile), query_(tile.scratch), context_(query_ + t_.d_k * L),
-          softmax_(context_ + t_.d_v * L), weights_(tile.weights_buffer),
-          kept_shifts_(weights_ + kept_blocks() * block_keys * L), blocks_(tile) {}
+    Attention(Tile<T>& tile, BlockPairs<V>& block_pairs)
+        : t_(tile), block_pairs_(block_pairs), fetch_(tile), query_(tile.scratch),
+          context_(query_ + t_.d_k * L), softmax_(context_ + rows() * L),
+          weights_(tile.weights_buffer), kept_shifts_(weights_ + kept_blocks() * block_keys * L),
+          blocks_(tile) {}
 
     void start(std::size_t share, std::size_t shares) {
         if (t_.scores[0] != nullptr) write_scores();
-        pack<V>(t_.query, t_.lanes, t_.d_k, t_.query_factor, query_);
-        for (std::size_t i = 0; i < t_.d_v * L; i += W) V::set(0).store(context_ + i);
+        pack_queries(t_.query_factor);
+        for (std::size_t i = 0; i < rows() * L; i += W) V::set(0).store(context_ + i);
         softmax_.start();
         fetch_.start(share, shares);
     }
@@ -45,30 +48,30 @@ public:
     void compute_block() {
         const BlockStrips block = blocks_.take();
         fetch_.start_block(block.end);
+        if constexpr (paired) block_pairs_.convert(block.first->first_key / block_keys);
         attend_strips(block.first, block.end);
     }
 
     /// Divides by the sums and writes context, weights and sums; then recomputes the rows that are
     /// out of range.
     void finish() {
-        if (t_.has_sink) softmax_.add_sinks(t_.sink, used_vectors() * W, scale_context());
+        if (t_.has_sink)
+            softmax_.add_sinks(t_.sink, used_vectors() * W, scale_context(),
+                               paired ? context_ + t_.d_v * L : nullptr);
         t_.out_of_range = lanes_out_of_range();
         T reciprocal[L];
-        for (std::size_t l = 0; l < L; l += W) {
-            // The sum of a lane with a visible key is at least about 1; the others are all 0
-            // already.
-            const V sum = V::max(V::set(T(0x1p-60)), V::load(softmax_.sum() + l));
-            V::div(V::set(static_cast<T>(t_.kept_value)), sum).store(reciprocal + l);
-        }
+        // Rounded weights are divided by their own sum, but for those that were dropped.
+        const bool by_rounded = paired && t_.keep == nullptr;
+        divide_by<V>(by_rounded ? context_ + t_.d_v * L : softmax_.sum(), t_, reciprocal);
         write_rows<false>(t_.context, context_, 0, t_.d_v, reciprocal);
+        if (by_rounded) divide_by<V>(softmax_.sum(), t_, reciprocal);
         if (keeps_weights()) write_weights(reciprocal);
         V::finish_stores();
         for (std::size_t l = 0; l < t_.lanes; ++l) {
             t_.shift[l] = softmax_.shift()[l];
             t_.sum[l] = softmax_.sum()[l] * T(1 / weight_unit);
-        }
-        for (std::size_t l = 0; l < t_.lanes; ++l)
             if ((t_.out_of_range >> l & 1) != 0) PlainRow<T>(t_, l, W).run();
+        }
     }
 
 private:
@@ -76,22 +79,40 @@ private:
     std::size_t kept_blocks() const {
         return keeps_weights() ? (t_.kv_len + block_keys - 1) / block_keys : 1;
     }
+    /// Of the context; the sum of the rounded weights follows.
+    std::size_t rows() const { return t_.d_v + (paired ? 1 : 0); }
     std::size_t used_vectors() const { return (t_.lanes + W - 1) / W; }
     /// Lane l's weights of key k, at [k * L + l]; only the current block unless all are stored.
     T* weights_of(std::size_t key) const {
         return weights_ + (keeps_weights() ? key : key % block_keys) * L;
     }
 
+    /// The same in pairs, of the current block.
+    T* pairs_of(std::size_t key) const {
+        if constexpr (paired) return block_pairs_.weights() + key % block_keys / 2 * L;
+        return weights_of(key);
+    }
     Rows<T, false> keys_from(std::size_t key) const {
+        if constexpr (paired) return block_pairs_.keys_from(key);
         return {t_.key + key * t_.key_stride, t_.key_stride};
+    }
+    /// Of Q K^T.
+    std::size_t steps() const { return paired ? (t_.d_k + 1) / 2 : t_.d_k; }
+
+    /// Pairs of queries have the factor's sign alone, since it would round them: scores have it.
+    void pack_queries(T factor) {
+        const T sign = factor < 0 ? T(-1) : T{1};
+        pack<V>(t_.query, t_.lanes, t_.d_k, paired ? sign : factor, query_);
+        if constexpr (paired) pair_rows<V>(query_, t_.d_k, 0, used_vectors(), query_);
     }
 
     /// Q K^T without steps, over all keys.
     void write_scores() {
-        pack<V>(t_.query, t_.lanes, t_.d_k, T{1}, query_);
+        pack_queries(T{1});
         for (std::size_t key = 0; key < t_.kv_len; key += block_keys) {
+            if constexpr (paired) block_pairs_.convert(key / block_keys);
             const std::size_t keys = t_.kv_len - key < block_keys ? t_.kv_len - key : block_keys;
-            multiply<V>(used_vectors(), keys, keys_from(key), Vectors<T>{query_, L}, t_.d_k,
+            multiply<V>(used_vectors(), keys, keys_from(key), Vectors<T>{query_, L}, steps(),
                         Store<V>{weights_, L, nullptr, 0});
             write_rows<true>(t_.scores, weights_, key, keys, nullptr);
         }
@@ -128,7 +149,7 @@ private:
     bool guess_block(const Strip* first, const Strip* end) {
         softmax_.start_block();
         for (const Strip* s = first; s != end; ++s)
-            if (s->visible == nullptr && t_.keep == nullptr)
+            if (s->visible == nullptr && t_.keep == nullptr && !(paired && keeps_weights()))
                 guess<false>(*s);
             else
                 guess<true>(*s);
@@ -155,7 +176,8 @@ private:
         template <std::size_t R, std::size_t M>
         void finish(std::size_t row, V (&score)[R][M]) const {
             const std::size_t key = strip.first_key + row, first_lane = strip.first_vector * W;
-            T* tile = in.weights_of(key) + first_lane;
+            alignas(64) T buffer[paired ? R * L : 1];
+            T* tile = paired ? buffer : in.weights_of(key) + first_lane;
 #pragma GCC unroll 16
             for (std::size_t r = 0; r < R; ++r)
 #pragma GCC unroll 16
@@ -170,8 +192,11 @@ private:
         template <std::size_t R>
         void weigh(std::size_t row, std::size_t key, std::size_t lane, T* column) const {
             constexpr std::size_t sums = R < partial_sums ? R : partial_sums;
-            const V shift = V::load(in.softmax_.shift() + lane);
-            V peak = V::load(in.softmax_.peak() + lane), sum[sums];
+            const V shift = V::load(in.softmax_.shift() + lane), unit = score_factor<V>(in.t_);
+            const V fall = paired ? V::sub(V::set(0), shift) : shift;
+            V peak = paired ? V::set(minus_infinity) : V::load(in.softmax_.peak() + lane);
+            V sum[sums], first = V::set(0);
+            T* const pairs = in.pairs_of(key) + lane;
 #pragma GCC unroll 16
             for (std::size_t i = 0; i < sums; ++i)
                 sum[i] = V::load(in.softmax_.block_sum(key + i) + lane);
@@ -181,12 +206,21 @@ private:
                 if (masked && strip.visible != nullptr)
                     score = V::where(strip.visible[row + r] >> lane, score, V::set(minus_infinity));
                 peak = V::max(score, peak);
-                V weight = exponential(V::sub(score, shift));
+                V weight = exponential(paired ? V::fma(score, unit, fall) : V::sub(score, shift));
                 sum[r % sums] = V::add(sum[r % sums], weight);
                 if (masked && in.t_.keep != nullptr)
                     weight = V::where(in.t_.keep[key + r] >> lane, weight, V::set(0));
-                weight.store(column + r * L);
+                if constexpr (paired) {
+                    if (masked && in.keeps_weights()) weight.store(in.weights_of(key + r) + lane);
+                    if (r % 2 == 1 || r + 1 == R)
+                        V::pair(r % 2 == 1 ? first : weight, r % 2 == 1 ? weight : V::set(0))
+                            .store(pairs + r / 2 * L);
+                    first = weight;
+                } else {
+                    weight.store(column + r * L);
+                }
             }
+            if (paired) peak = V::max(V::mul(peak, unit), V::load(in.softmax_.peak() + lane));
             peak.store(in.softmax_.peak() + lane);
 #pragma GCC unroll 16
             for (std::size_t i = 0; i < sums; ++i)
@@ -197,17 +231,16 @@ private:
     template <bool masked>
     void guess(const Strip& s) {
         const std::size_t vectors = s.end_vector - s.first_vector;
-        const std::size_t pieces = (t_.d_k + steps_at_once - 1) / steps_at_once;
-        const std::size_t piece = (t_.d_k + pieces - 1) / pieces;
+        const std::size_t all = steps(), pieces = (all + steps_at_once - 1) / steps_at_once;
+        const std::size_t piece = (all + pieces - 1) / pieces;
         T* scores = weights_of(s.first_key) + s.first_vector * W;
         Rows<T, false> keys = keys_from(s.first_key);
         Vectors<T> queries{query_ + s.first_vector * W, L};
-        std::size_t steps = t_.d_k;
+        std::size_t steps = all;
         for (; steps > piece; steps -= piece, keys.start += piece, queries.start += piece * L)
             multiply<V>(vectors, s.keys, keys, queries, piece,
-                        Store<V>{scores, L, steps == t_.d_k ? nullptr : scores, L});
-        multiply<V>(vectors, s.keys, keys, queries, steps,
-                    Weigh<masked>{*this, s, steps != t_.d_k});
+                        Store<V>{scores, L, steps == all ? nullptr : scores, L});
+        multiply<V>(vectors, s.keys, keys, queries, steps, Weigh<masked>{*this, s, steps != all});
     }
 
     /// Weights of a block step by step: scores, shifts, exponentials.
@@ -224,12 +257,13 @@ private:
 
     /// Scores of a strip, modified and masked, and their maximum in each lane.
     void score(const Strip& s) {
-        score_strip<V>(t_, s, query_, weights_of(s.first_key), softmax_.peak());
+        score_strip<V>(t_, s, keys_from(s.first_key), steps(), query_, weights_of(s.first_key),
+                       softmax_.peak());
     }
 
     auto scale_context() const {
         return [this](std::size_t lane, V factor) {
-            for (std::size_t c = 0; c < t_.d_v; ++c) {
+            for (std::size_t c = 0; c < rows(); ++c) {
                 T* at = context_ + c * L + lane;
                 V::mul(V::load(at), factor).store(at);
             }
@@ -251,11 +285,21 @@ private:
                 weight.store(at);
             }
         }
+        if constexpr (paired)
+            pair_rows<V>(scores, s.keys, s.first_vector, s.end_vector, pairs_of(s.first_key));
     }
 
     /// Context += V^T P.
     void mix(const Strip& s) {
         T* context = context_ + s.first_vector * W;
+        if constexpr (paired) {
+            add_pairs<V>(pairs_of(s.first_key), (s.keys + 1) / 2, s.first_vector, s.end_vector,
+                         context_ + t_.d_v * L);
+            return multiply<V>(s.end_vector - s.first_vector, t_.d_v,
+                               block_pairs_.values_from(s.first_key),
+                               Vectors<T>{pairs_of(s.first_key) + s.first_vector * W, L},
+                               (s.keys + 1) / 2, Store<V>{context, L, context, L});
+        }
         multiply<V>(s.end_vector - s.first_vector, t_.d_v,
                     Rows<T, true>{t_.value + s.first_key * t_.value_stride, t_.value_stride},
                     Vectors<T>{weights_of(s.first_key) + s.first_vector * W, L}, s.keys,
@@ -310,6 +354,7 @@ private:
     }
 
     Tile<T>& t_;
+    BlockPairs<V>& block_pairs_;
     FetchAhead<T> fetch_;
     T *query_, *context_;
     OnlineSoftmax<V> softmax_;
@@ -319,14 +364,17 @@ private:
 
 template <class V>
 void attend(Tile<typename V::Scalar>* tiles, std::size_t count) noexcept {
-    if (tiles->by_rows) return RowAttention<V>(*tiles).run();
+    if constexpr (!is_paired<V>)
+        if (tiles->by_rows) return RowAttention<V>(*tiles).run();
+    BlockPairs<V> pairs(*tiles);
     if (count == 1) {
-        Attention<V> alone(*tiles);
+        Attention<V> alone(*tiles, pairs);
         run_tiles(&alone, 1);
         return alone.finish();
     }
     static_assert(max_tiles_per_item == 4);
-    Attention<V> group[] = {tiles[0], tiles[1], tiles[2], tiles[3]};
+    Attention<V> group[] = {
+        {tiles[0], pairs}, {tiles[1], pairs}, {tiles[2], pairs}, {tiles[3], pairs}};
     run_tiles(group, max_tiles_per_item);
     for (Attention<V>& tile : group) tile.finish();
 }

@@ -1,11 +1,11 @@
 // The backward pass of the fused operator over one tile of queries: no (q, k) array.
 //
 // With P the weights, dO the context's gradient, dP = dO V^T and D the row sums of P dP:
-// dS = P (dP - D), dQ = dS K, dK = dS^T Q and dV = P^T dO. A first pass over the keys computes P and
-// dP, keeps them, a tile's rows, and sums; a second one has D and does the rest, so there are five
-// products. If there are more keys than can be kept, the second pass computes both again. As in
-// tile_attention.hpp queries are in the lanes: P and dS are (key, lanes), and Q and dO are copied
-// twice, as (d, lanes) for products over d, and as rows for those over the queries.
+// dS = P (dP - D), dQ = dS K, dK = dS^T Q and dV = P^T dO. A first pass over the keys computes P
+// and dP, keeps them, a tile's rows, and sums; a second one has D and does the rest, so there are
+// five products. If there are more keys than can be kept, the second pass computes both again. As
+// in tile_attention.hpp queries are in the lanes: P and dS are (key, lanes), and Q and dO are
+// copied twice, as (d, lanes) for products over d, and as rows for those over the queries.
 //
 // Sources: Dao 2023, arXiv 2307.08691, section 3.1 (backward pass).
 #pragma once
@@ -48,7 +48,7 @@ struct AddRows {
     V start(std::size_t row, std::size_t n) const {
         const T* at = rows + row * stride + n * V::lanes;
         return whole || (n + 1) * V::lanes <= columns ? V::load(at)
-                                             : V::load_first(at, columns - n * V::lanes);
+                                                      : V::load_first(at, columns - n * V::lanes);
     }
     template <std::size_t R, std::size_t N>
     void finish(std::size_t row, V (&sum)[R][N]) const {
@@ -94,8 +94,8 @@ struct Fetching : Target {
 /// rows[r] += sum_s a[r][s] b[s], in panels of vectors of about the same width. As many rows from
 /// `next` on are prefetched.
 template <class V, class T = typename V::Scalar>
-inline void add_product(std::size_t rows, Rows<T, false> a, Vectors<T> b, std::size_t steps,
-                        T* out, std::size_t columns, const T* next) {
+inline void add_product(std::size_t rows, Rows<T, false> a, Vectors<T> b, std::size_t steps, T* out,
+                        std::size_t columns, const T* next) {
     constexpr std::size_t W = V::lanes;
     const std::size_t vectors = padded<V>(columns) / W;
     const std::size_t panels = (vectors + V::tile_vectors - 1) / V::tile_vectors;
@@ -180,7 +180,8 @@ private:
     void start() {
         pack<V>(t_.query, t_.lanes, t_.d_k, t_.query_factor, query_);
         pack<V>(b_.rows->context, t_.lanes, t_.d_v, T{1}, context_);
-        copy_finite<V>(t_.lanes, t_.d_k, [&](std::size_t r) { return t_.query[r]; }, query_rows_);
+        copy_finite<V>(
+            t_.lanes, t_.d_k, [&](std::size_t r) { return t_.query[r]; }, query_rows_);
         copy_finite<V>(
             t_.lanes, t_.d_v, [&](std::size_t r) { return b_.rows->context[r]; }, context_rows_);
         for (std::size_t i = 0; i < t_.d_k * L; i += W) V::set(0).store(grad_query_ + i);
@@ -417,8 +418,7 @@ private:
                            b_.value + key * d_v, d_v, b_.value + next_key_ * d_v);
         }
         for (std::size_t l = 0; l < t_.lanes; ++l)
-            if ((plain_ >> l & 1) != 0)
-                plain_row(l).add_infinite(block.first, block.end, b_.value);
+            if ((plain_ >> l & 1) != 0) plain_row(l).add_infinite(block.first, block.end, b_.value);
     }
 
     const Backward<T>& b_;

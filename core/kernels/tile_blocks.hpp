@@ -57,14 +57,26 @@ inline void modify_strip(const Tile<T>& t, const Strip& s, T* scores, T* peak,
     }
 }
 
-/// Scores of a strip, modified and masked; `query` is packed.
+/// What scores of pairs are multiplied by, whose queries have only its sign.
 template <class V, class T = typename V::Scalar>
-inline void score_strip(const Tile<T>& t, const Strip& s, const T* query, T* scores, T* peak) {
+inline V score_factor(const Tile<T>& t) {
+    return V::abs(V::set(t.query_factor));
+}
+
+/// Scores of a strip, (keys, tile lanes), modified and masked. `query` is packed, `keys` and
+/// `steps` are those of the product, and `peak` holds a number per lane, which is raised to the
+/// lane's largest score.
+template <class V, class T = typename V::Scalar>
+inline void score_strip(const Tile<T>& t, const Strip& s, Rows<T, false> keys, std::size_t steps,
+                        const T* query, T* scores, T* peak) {
     constexpr std::size_t W = V::lanes, L = W * V::tile_vectors;
-    multiply<V>(s.end_vector - s.first_vector, s.keys,
-                Rows<T, false>{t.key + s.first_key * t.key_stride, t.key_stride},
-                Vectors<T>{query + s.first_vector * W, L}, t.d_k,
-                Store<V>{scores + s.first_vector * W, L, nullptr, 0});
+    const std::size_t first = s.first_vector;
+    multiply<V>(s.end_vector - first, s.keys, keys, Vectors<T>{query + first * W, L}, steps,
+                Store<V>{scores + first * W, L, nullptr, 0});
+    if constexpr (is_paired<V>)
+        for (std::size_t v = first; v < s.end_vector; ++v)
+            Column<V>{scores + v * W, s.keys, v * W}.each(
+                [&](std::size_t, V x) { return V::mul(x, score_factor<V>(t)); });
     modify_strip<V>(t, s, scores, peak);
 }
 

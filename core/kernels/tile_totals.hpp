@@ -13,6 +13,12 @@
 namespace attn::kernels {
 namespace {
 
+/// The keys of a strip.
+template <class T>
+Rows<T, false> keys_of(const Tile<T>& t, const Strip& s) {
+    return {t.key + s.first_key * t.key_stride, t.key_stride};
+}
+
 template <class V>
 class TotalRows {
     using T = typename V::Scalar;
@@ -65,7 +71,7 @@ private:
     void score(const Strip& s) {
         T peak[L];
         for (std::size_t l = 0; l < L; l += W) V::set(masked_score<T>).store(peak + l);
-        score_strip<V>(t_, s, query_, scores_of(s), peak);
+        score_strip<V>(t_, s, keys_of(t_, s), t_.d_k, query_, scores_of(s), peak);
         for (std::size_t l = s.first_vector * W; l < s.end_vector * W; l += W) {
             const V highest = V::load(peak + l);
             V::max(highest, V::load(to_.peak + l)).store(to_.peak + l);
@@ -205,11 +211,10 @@ private:
         if (has_steps(t_)) {
             T peak[L];
             for (std::size_t l = 0; l < L; l += W) V::set(0).store(peak + l);
-            score_strip<V>(t_, s, query_, scores_, peak);
+            score_strip<V>(t_, s, keys_of(t_, s), t_.d_k, query_, scores_, peak);
             for (std::size_t k = 0; k < s.keys; ++k) add<1>(s, k);
         } else {
-            multiply<V>(s.end_vector - s.first_vector, s.keys,
-                        Rows<T, false>{t_.key + s.first_key * t_.key_stride, t_.key_stride},
+            multiply<V>(s.end_vector - s.first_vector, s.keys, keys_of(t_, s),
                         Vectors<T>{query_ + s.first_vector * W, L}, t_.d_k, Add{*this, s});
         }
     }

@@ -9,8 +9,12 @@
 namespace attn::kernels {
 namespace {
 
-struct Float {
+/// `is_paired`: products are of pairs of bfloat16, which need AVX512-BF16.
+template <bool is_paired>
+struct FloatOf {
+    using Float = FloatOf;
     using Scalar = float;
+    static constexpr bool paired = is_paired;
     static constexpr std::size_t lanes = 16;
     static constexpr std::size_t tile_vectors = 4, tile_rows = 6;
     static constexpr bool fuses = true;
@@ -39,8 +43,23 @@ struct Float {
     static Float div(Float a, Float b) { return {_mm512_div_ps(a.v, b.v)}; }
     static Float fma(Float a, Float b, Float c) { return {_mm512_fmadd_ps(a.v, b.v, c.v)}; }
     static Float accumulate(Float sum, Float a, Float b) {
-        asm("vfmadd231ps %2, %1, %0" : "+v"(sum.v) : "v"(a.v), "v"(b.v));
+        if constexpr (paired)
+            asm("vdpbf16ps %2, %1, %0" : "+v"(sum.v) : "v"(a.v), "v"(b.v));
+        else
+            asm("vfmadd231ps %2, %1, %0" : "+v"(sum.v) : "v"(a.v), "v"(b.v));
         return sum;
+    }
+    /// Numbers and those after them, rounded, as pairs of neighbours.
+    static Float narrowed(Float first, Float second) {
+        return {_mm512_castsi512_ps(__m512i(_mm512_cvtne2ps_pbh(second.v, first.v)))};
+    }
+    /// Pairs of the same lane.
+    static Float pair(Float first, Float second) {
+        static constexpr std::uint16_t order[] = {0,  16, 1,  17, 2,  18, 3,  19, 4,  20, 5,
+                                                  21, 6,  22, 7,  23, 8,  24, 9,  25, 10, 26,
+                                                  11, 27, 12, 28, 13, 29, 14, 30, 15, 31};
+        const __m512i both = _mm512_castps_si512(narrowed(first, second).v);
+        return {_mm512_castsi512_ps(_mm512_permutexvar_epi16(_mm512_loadu_si512(order), both))};
     }
     static Float max(Float a, Float b) { return {_mm512_max_ps(a.v, b.v)}; }
     static Float abs(Float a) { return {_mm512_abs_ps(a.v)}; }
@@ -92,6 +111,7 @@ struct Float {
         }
     }
 };
+using Float = FloatOf<false>;
 
 struct Double {
     using Scalar = double;

@@ -9,8 +9,12 @@
 namespace attn::kernels {
 namespace {
 
-struct Float {
+/// `is_paired`: products are of pairs of bfloat16, which need FEAT_BF16.
+template <bool is_paired>
+struct FloatOf {
+    using Float = FloatOf;
     using Scalar = float;
+    static constexpr bool paired = is_paired;
     static constexpr std::size_t lanes = 4;
     static constexpr std::size_t tile_vectors = 4, tile_rows = 6;
     static constexpr bool fuses = true;
@@ -37,8 +41,20 @@ struct Float {
     static Float mul(Float a, Float b) { return {vmulq_f32(a.v, b.v)}; }
     static Float div(Float a, Float b) { return {vdivq_f32(a.v, b.v)}; }
     static Float accumulate(Float sum, Float a, Float b) {
-        asm("fmla %0.4s, %1.4s, %2.4s" : "+w"(sum.v) : "w"(a.v), "w"(b.v));
+        if constexpr (paired)
+            asm("bfdot %0.4s, %1.8h, %2.8h" : "+w"(sum.v) : "w"(a.v), "w"(b.v));
+        else
+            asm("fmla %0.4s, %1.4s, %2.4s" : "+w"(sum.v) : "w"(a.v), "w"(b.v));
         return sum;
+    }
+    /// Numbers and those after them, rounded, as pairs of neighbours.
+    static Float narrowed(Float first, Float second) {
+        return {vreinterpretq_f32_u16(vcombine_u16(upper_halves(first), upper_halves(second)))};
+    }
+    /// Pairs of the same lane.
+    static Float pair(Float first, Float second) {
+        return {vreinterpretq_f32_u32(
+            vorrq_u32(vmovl_u16(upper_halves(first)), vshll_n_u16(upper_halves(second), 16)))};
     }
     static Float fma(Float a, Float b, Float c) { return {vfmaq_f32(c.v, a.v, b.v)}; }
     static Float max(Float a, Float b) { return {vbslq_f32(vcgtq_f32(a.v, b.v), a.v, b.v)}; }
@@ -80,11 +96,18 @@ struct Float {
     }
 
 private:
+    /// Rounded to bfloat16.
+    static uint16x4_t upper_halves(Float a) {
+        uint16x4_t rounded;
+        asm("bfcvtn %0.4h, %1.4s" : "=w"(rounded) : "w"(a.v));
+        return rounded;
+    }
     /// The low bits hold 8 (e + 127).
     static uint32x4_t biased(Float e) {
         return vreinterpretq_u32_f32(vaddq_f32(e.v, vdupq_n_f32(0x1.8p20f + 127)));
     }
 };
+using Float = FloatOf<false>;
 
 struct Double {
     using Scalar = double;

@@ -35,7 +35,8 @@ double median(std::vector<double> values) {
 
 /// One thing to time.
 struct Case {
-    std::string what;  ///< attention, weights (written too), decode, dropout, window, projection
+    /// attention, bfloat16, weights (written too), decode, dropout, window, projection
+    std::string what;
     std::size_t heads, q_len, kv_len, d;
     bool causal = false;
     std::size_t batch = 1;
@@ -61,6 +62,10 @@ std::vector<Case> standard_cases() {
                                     {8, 1000, 96}})
         for (bool causal : {false, true})
             cases.push_back({"attention", heads, tokens, tokens, d, causal});
+    for (auto [heads, tokens, d] :
+         {Size{12, 1024, 64}, {12, 4096, 64}, {1, 16384, 64}, {8, 2048, 128}})
+        for (bool causal : {false, true})
+            cases.push_back({"bfloat16", heads, tokens, tokens, d, causal});
     for (bool causal : {false, true}) {
         cases.push_back({"attention", 1, 128, 128, 64, causal, 64});
         cases.push_back({"weights", 1, 4096, 4096, 64, causal});
@@ -166,6 +171,12 @@ public:
             return;
         }
         call_ = test::plain_call<float>({c.batch, c.heads, c.heads, c.q_len, c.kv_len, c.d, c.d});
+        if (c.what == "bfloat16") {
+            call_.type = NumberType::bfloat16;
+            for (Tensor4<float>* const numbers : {&call_.query, &call_.key, &call_.value})
+                for (float& x : *numbers)
+                    x = static_cast<float>(rounded_to_bfloat16(static_cast<double>(x)));
+        }
         if (c.what == "window 256")
             call_.mask.add(BandRule(256, 0, 0));
         else if (c.causal)
@@ -259,7 +270,7 @@ Measured measure(const Case& c, const kernels::Kernel& kernel, const Machine& ma
     job.run();
     const double extra = take_peak_memory() - before;
     const double error = job.error();
-    if (!(error < 1e-5))
+    if (!(error < (c.what == "bfloat16" ? 0x1p-8 : 1e-5)))
         throw std::runtime_error(name_of(c) + ": wrong by " + std::to_string(error));
     const auto begin = Clock::now();
     job.run();
@@ -292,7 +303,7 @@ struct Options {
     std::vector<std::size_t> threads, shape;
     std::size_t queries = 0, growth = 0;
     double seconds = 2;
-    bool causal = false, json = false;
+    bool causal = false, bfloat16 = false, json = false;
 };
 
 void report(const Case& c, const Measured& m, std::size_t threads, bool json) {
@@ -330,7 +341,8 @@ void run(const Options& options) {
     std::vector<Case> cases = standard_cases();
     if (const auto& shape = options.shape; !shape.empty()) {
         const std::size_t queries = options.queries == 0 ? shape[1] : options.queries;
-        cases = {{"attention", shape[0], queries, shape[1], shape[2], options.causal}};
+        cases = {{options.bfloat16 ? "bfloat16" : "attention", shape[0], queries, shape[1],
+                  shape[2], options.causal}};
     }
     for (std::size_t count : threads) {
         ThreadPool workers(count);
@@ -363,6 +375,7 @@ int main(int argc, char** argv) {
         ->needs(shape)
         ->check(CLI::Range(1, 1 << 24));
     app.add_flag("--causal", options.causal, "with --shape")->needs(shape);
+    app.add_flag("--bfloat16", options.bfloat16, "with --shape")->needs(shape);
     app.add_option("--seconds", options.seconds, "time to spend on each shape (default 2)")
         ->check(CLI::PositiveNumber);
     app.add_flag("--growth{1}", options.growth,

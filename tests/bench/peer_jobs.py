@@ -5,25 +5,29 @@ import statistics
 import sys
 import time
 
-TOLERANCE = 1e-4
+TOLERANCE, TOLERANCE_OF_BFLOAT16 = 1e-4, 1e-2
 
 
 def torch_job(job):
     import numpy
     import torch
     from torch.nn.attention import SDPBackend, sdpa_kernel
-    kernels = {"fused kernel": SDPBackend.FLASH_ATTENTION, "math kernel": SDPBackend.MATH}
+    kernels = {"fused kernel": SDPBackend.FLASH_ATTENTION, "math kernel": SDPBackend.MATH,
+               "fused kernel, bfloat16": SDPBackend.FLASH_ATTENTION}
     if "method" not in job:
         return dict(version=".".join(torch.__version__.split(".")[:2]), methods=list(kernels))
     torch.set_num_threads(job["threads"])
     operands = random_operands(job)
-    q, k, v = (torch.from_numpy(x[None]) for x in operands)
+    is_short = job["method"].endswith("bfloat16")
+    q, k, v = (torch.from_numpy(x[None]).to(torch.bfloat16 if is_short else torch.float32)
+               for x in operands)
 
     def compute():
         return torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=job["causal"])
 
     with torch.no_grad(), sdpa_kernel(kernels[job["method"]]):
-        return timed(job, operands, compute, lambda answer: numpy.asarray(answer)[0])
+        return timed(job, operands, compute, lambda answer: numpy.asarray(answer.float())[0],
+                     TOLERANCE_OF_BFLOAT16 if is_short else TOLERANCE)
 
 
 # operator: its domain, and where the heads are: rows (1, tokens, heads * width) or heads
@@ -96,10 +100,10 @@ def random_operands(job):
             for tokens in ("queries", "keys", "keys")]
 
 
-def timed(job, operands, compute, by_head):
+def timed(job, operands, compute, by_head, tolerance=TOLERANCE):
     """Median seconds of `compute`; its answer, (heads, queries, width) by `by_head`, is checked."""
     error = worst_error(job, operands, by_head(compute()))
-    if not error < TOLERANCE:
+    if not error < tolerance:
         raise ArithmeticError(f"its answer is wrong by {error}")
 
     def times(seconds):

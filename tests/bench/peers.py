@@ -5,7 +5,7 @@
     peers.py --quick                      fewer shapes
     peers.py --table                      then a table like that of `attn help numbers`
 
-Each row is a peer's time over attn's: medians over pairs of runs, one of attn_bench and one of the
+Each row is a peer's time over attn's, in float32 or, where it says so, both in bfloat16: medians over pairs of runs, one of attn_bench and one of the
 peer straight after each other, their order turned round in every other pair, so that a machine
 whose speed drifts favours neither. A run is a process of its own; it times inside itself, after a
 warm-up, and checks a few rows of the answer against plain float64 arithmetic.
@@ -58,10 +58,10 @@ def ask(*command, **environment):
     return json.loads(done.stdout)
 
 
-def attn_run(shape, threads, seconds):
+def attn_run(shape, threads, seconds, words=()):
     dimensions = f"{shape['heads']},{shape['keys']},{shape['width']}"
     return ask(BENCH, "--shape", dimensions, "--queries", shape["queries"], "--threads", threads,
-               "--seconds", seconds, "--json", *["--causal"] * shape["causal"])
+               "--seconds", seconds, "--json", *["--causal"] * shape["causal"], *words)
 
 
 def peer_run(peer, shape, threads, seconds):
@@ -80,8 +80,12 @@ def peers_of(python, library, title, packages):
               "--python PYTHON", file=sys.stderr)
         return []
     family = f"{title} {found['version']}"
-    return [dict(library=library, method=method, python=python, family=family)
-            for method in found["methods"]]
+    return [dict(library=library, method=method, python=python,
+                 family=family + ", bfloat16" * is_bfloat16(method)) for method in found["methods"]]
+
+
+def is_bfloat16(name):
+    return name.endswith("bfloat16")
 
 
 def name_of(shape):
@@ -97,12 +101,13 @@ def compare(peer, shape, threads, options):
     attn, other = [], []
     run = shape, threads, options.seconds
     for pair in range(options.pairs):
-        turns = [lambda: attn.append(attn_run(*run)), lambda: other.append(peer_run(peer, *run))]
+        turns = [lambda: attn.append(attn_run(*run, ["--bfloat16"] * is_bfloat16(peer["method"]))),
+                 lambda: other.append(peer_run(peer, *run))]
         for turn in turns if pair % 2 == 0 else reversed(turns):
             turn()
     ratios = [run["seconds"] / own["seconds"] for run, own in zip(other, attn)]
     return dict(case=name_of(shape), threads=threads, family=peer["family"],
-                peer=f"{peer['family']}, {peer['method']}",
+                peer=f"{peer['family']}, {peer['method'].removesuffix(', bfloat16')}",
                 peer_seconds=statistics.median(run["seconds"] for run in other),
                 attn_seconds=statistics.median(run["seconds"] for run in attn),
                 percent=statistics.median(run["percent_of_peak"] for run in attn),
@@ -126,7 +131,8 @@ def table_of(rows):
         def cell(key, choose, form, family=None):
             """A figure for each number of threads."""
             found = [[row[key] for row in rows if (row["case"], row["threads"]) == (case, count)
-                      and family in (None, row["family"])] for count in THREADS]
+                      and family in (None, row["family"])
+                      and (family or not is_bfloat16(row["family"]))] for count in THREADS]
             return " / ".join(format(choose(of), form) if of else "-" for of in found)
 
         cells = [cell("percent", statistics.median, ".0f"),

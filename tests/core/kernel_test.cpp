@@ -148,7 +148,7 @@ TEST_CASE("strips: a window costs its own length, not that of all keys") {
     Mask mask;
     mask.add(BandRule(256, 0, 0));
     TilePlan plan;
-    plan.make(mask, {0, 0, 1, 50000, 64, 0}, 0, {0, 100000}, 16, false);
+    plan.make(mask, {0, 0, 1, 50000, 64, 0}, 0, {0, 100000}, 16, false, false);
     std::size_t keys = 0;
     for (const kernels::Strip& strip : plan.strips()) keys += strip.keys;
     CHECK(keys == 256 + 64);
