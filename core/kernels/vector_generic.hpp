@@ -41,7 +41,8 @@ struct GenericVector {
     void store_once(T* p) const { store(p); }
     static void finish_stores() {}
     void store_first(T* p, std::size_t count) const {
-        for (std::size_t i = 0; i < count; ++i) p[i] = v[i];
+        for (std::size_t i = 0; i < lanes; ++i)
+            if (i < count) p[i] = v[i];
     }
 
     static GenericVector add(GenericVector a, GenericVector b) { return {a.v + b.v}; }

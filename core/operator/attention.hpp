@@ -49,7 +49,6 @@ struct AttentionCall : ScoreSettings {
     Tensor4<T> query;                               ///< (batch, heads, q_len, d_k)
     Tensor4<T> key;    ///< (batch, kv_heads, kv_len, d_k); query head h uses h / (heads / kv_heads)
     Tensor4<T> value;  ///< (batch, kv_heads, kv_len, d_v)
-    NumberType type = NumberType::float32;  ///< of its arrays
     double scale = 1;
     std::vector<Broadcast> biases;  ///< additive masks, rounded to T; -Infinity masks
     Mask mask;                      ///< all other masks
