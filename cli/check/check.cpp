@@ -47,8 +47,8 @@ double bytes_of_problem(const Plan& plan) {
     constexpr double lanes = 3, copies_of_gradients = 4;
     const double heads = static_cast<double>(plan.heads) / static_cast<double>(plan.kv_heads),
                  gradients = plan.config.backward
-                                 ? lanes * (copies_of_gradients * (queries + heads * keys) + inputs +
-                                            projections / copies_of_parameters)
+                                 ? lanes * (copies_of_gradients * (queries + heads * keys) +
+                                            inputs + projections / copies_of_parameters)
                                  : 0;
     return sizeof(double) * (inputs + copies * (queries + keys) + projections + drawn + gradients);
 }

@@ -32,8 +32,9 @@ ArrayId array_of(const std::string& name, const std::string& location) {
         throw Error(ErrorKind::usage, location, name,
                     " are given, not computed; expected an array that is computed");
     std::vector<std::string> names;
+    const bool is_gradient = name.find("grad") != std::string::npos;
     for (const ArrayRow& row : emitted_arrays)
-        if (!row.is_operand()) names.emplace_back(row.name);
+        if (!row.is_operand() && row.is_gradient() == is_gradient) names.emplace_back(row.name);
     const std::string near = did_you_mean(name, names);
     throw Error(ErrorKind::usage, location, io::shortened(name), " is not an array of attn",
                 (near.empty() ? "; expected one of those that attn help requests lists"

@@ -138,6 +138,14 @@ Comparison::Comparison(const Problem& problem, std::vector<TheirArray> arrays, T
     }
 }
 
+bool Comparison::sums_over_queries() const {
+    static constexpr ArraySet of_rows{"grad_query", "grad_queries", "grad_head_outputs"};
+    return std::ranges::any_of(arrays_, [](const TheirArray& array) {
+        return array.id.row().is_gradient() && !array.id.row().counts_queries_and_keys() &&
+               !of_rows.has(array.id);
+    });
+}
+
 /// How many weights, projections and heads a search makes hardly depends on the question; those
 /// that threads use are kept beyond the limits.
 double bytes_of_search(const Plan& plan, std::size_t types, std::size_t threads) {

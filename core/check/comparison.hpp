@@ -55,6 +55,8 @@ public:
         return {array(row).values.data() + row.first, array(row).shape[3]};
     }
 
+    /// Whether some array is a gradient that takes a whole backward pass.
+    bool sums_over_queries() const;
     /// Whether the question's own conventions reproduce the arrays.
     bool is_right() const { return is_right_; }
     /// Under the question's own conventions.

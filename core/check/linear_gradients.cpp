@@ -8,10 +8,15 @@
 namespace attn {
 /// Rounds at random: by up to `unit` relative to the number.
 struct RandomRounding {
-    double unit = 0;
+    double unit = 0, sum_unit = 0;
     std::minstd_rand draws;
 
     double next() { return static_cast<double>(draws()) * 0x1p-30 - 1; }  // from -1 to 1
+    /// A product, and a sum with it, which may be in a larger type.
+    void add(double& sum, double product) {
+        sum += (*this)(product);
+        if (unit != 0) sum *= 1 + sum_unit * next();
+    }
     double operator()(double x) { return unit == 0 ? x : x * (1 + unit * next()); }
 };
 
@@ -38,7 +43,7 @@ void Candidate::run_backward(LinearRun& run, const HeadGates& gates, RandomRound
         for (std::size_t j = 0; j < d_v; ++j) {
             double held = 0;
             for (std::size_t i = 0; i < d_k && gates.beta != nullptr; ++i)
-                held += round(k[i] * s[i * d_v + j]);
+                round.add(held, k[i] * s[i * d_v + j]);
             updates[t * d_v + j] = round(gates.rate(t) * round(run.value[t * d_v + j] - held));
             for (std::size_t i = 0; i < d_k; ++i)
                 s[i * d_v + j] = round(s[i * d_v + j] + round(k[i] * updates[t * d_v + j]));
@@ -63,9 +68,9 @@ void Candidate::run_backward(LinearRun& run, const HeadGates& gates, RandomRound
             if (divides) {
                 double sum = 0, along = 0;
                 for (std::size_t i = 0; i < d_k; ++i) {
-                    sum += round(scale * q[i] * sums[(t + 1) * d_k + i]);
+                    round.add(sum, scale * q[i] * sums[(t + 1) * d_k + i]);
                     for (std::size_t j = 0; j < d_v; ++j)
-                        along += round(scale * q[i] * s[i * d_v + j] * g[j]);
+                        round.add(along, scale * q[i] * s[i * d_v + j] * g[j]);
                 }
                 const double root = std::sqrt(decays[t + 1]),
                              divisor = std::max(root, std::abs(sum)),
@@ -76,23 +81,23 @@ void Candidate::run_backward(LinearRun& run, const HeadGates& gates, RandomRound
                 } else {
                     const double factor = (sum < 0 ? -by : by) * scale;
                     for (std::size_t i = 0; i < d_k; ++i) {
-                        by_q[i] += round(factor * sums[(t + 1) * d_k + i]);
-                        by_sum[i] += round(factor * q[i]);
+                        round.add(by_q[i], factor * sums[(t + 1) * d_k + i]);
+                        round.add(by_sum[i], factor * q[i]);
                     }
                 }
             }
             double own = 0, by_own = 0;
             for (std::size_t j = 0; j < d_v && gates.bonus != nullptr; ++j)
-                by_own += round(scale * g[j] * v[j]);
+                round.add(by_own, scale * g[j] * v[j]);
             for (std::size_t i = 0; i < d_k; ++i) {
                 for (std::size_t j = 0; j < d_v; ++j) {
-                    by_q[i] += round(scale * s[i * d_v + j] * g[j]);
-                    by_state[i * d_v + j] += round(scale * q[i] * g[j]);
+                    round.add(by_q[i], scale * s[i * d_v + j] * g[j]);
+                    round.add(by_state[i * d_v + j], scale * q[i] * g[j]);
                 }
                 if (gates.bonus == nullptr) continue;
-                by_q[i] += round(by_own * gates.bonus[i] * k[i]);
-                by_k[i] += round(by_own * gates.bonus[i] * q[i]);
-                own += round(q[i] * gates.bonus[i] * k[i]);
+                round.add(by_q[i], by_own * gates.bonus[i] * k[i]);
+                round.add(by_k[i], by_own * gates.bonus[i] * q[i]);
+                round.add(own, q[i] * gates.bonus[i] * k[i]);
             }
             for (std::size_t j = 0; j < d_v; ++j) by_v[j] += round(scale * own * g[j]);
         };
@@ -101,15 +106,15 @@ void Candidate::run_backward(LinearRun& run, const HeadGates& gates, RandomRound
         for (std::size_t j = 0; j < d_v; ++j) {
             double by_update = 0, held = 0;
             for (std::size_t i = 0; i < d_k; ++i) {
-                by_update += round(k[i] * by_state[i * d_v + j]);
+                round.add(by_update, k[i] * by_state[i * d_v + j]);
                 if (gates.beta != nullptr)
-                    held += round(k[i] * before[i * d_v + j] * factors[t * d_k + i]);
+                    round.add(held, k[i] * before[i * d_v + j] * factors[t * d_k + i]);
             }
-            by_v[j] += round(rate * by_update);
-            run.by_beta[t] += round(by_update * (v[j] - held));
+            round.add(by_v[j], rate * by_update);
+            round.add(run.by_beta[t], by_update * (v[j] - held));
             for (std::size_t i = 0; i < d_k; ++i) {
                 double& by = by_state[i * d_v + j];
-                by_k[i] += round(by * updates[t * d_v + j]);
+                round.add(by_k[i], by * updates[t * d_v + j]);
                 if (gates.beta == nullptr) continue;
                 by_k[i] -= round(factors[t * d_k + i] * before[i * d_v + j] * rate * by_update);
                 by = round(by - round(k[i] * rate * by_update));
@@ -120,12 +125,12 @@ void Candidate::run_backward(LinearRun& run, const HeadGates& gates, RandomRound
             double& to = run.by_decay[t * gates.columns + (gates.columns == 1 ? 0 : i)];
             const double log = gates.is_plain ? 1 : factor;
             for (std::size_t j = 0; j < d_v; ++j) {
-                to += round(log * by_state[i * d_v + j] * before[i * d_v + j]);
+                round.add(to, log * by_state[i * d_v + j] * before[i * d_v + j]);
                 by_state[i * d_v + j] = round(by_state[i * d_v + j] * factor);
             }
             if (!divides) continue;
             by_k[i] += by_sum[i];
-            to += round(log * by_sum[i] * sums[t * d_k + i]);
+            round.add(to, log * by_sum[i] * sums[t * d_k + i]);
             by_sum[i] = round(by_sum[i] * factor);
         }
         if (divides) {
@@ -180,8 +185,9 @@ Candidate::SumsOfArrays Candidate::linear_pass(std::size_t batch, std::size_t he
     if (!with_errors_) return made;
     // Errors of float64 would be those of these numbers themselves.
     constexpr std::size_t large = std::size_t{1} << 19U;
-    const std::size_t runs = tokens * d_k * d_v > large ? 2 : 8;
+    const std::size_t runs = tokens * d_k * d_v > large ? 4 : 8;
     round.unit = std::max(model_.unit(), 0x1p-30);
+    round.sum_unit = std::min(round.unit, 0x1p-24);
     const double factor = square(model_.unit() / round.unit) / static_cast<double>(runs);
     std::vector<std::vector<double>> squares;
     for (const auto part : parts) squares.emplace_back((exact.*part).size(), 0);
@@ -214,8 +220,8 @@ Candidate::SumsOfArrays Candidate::linear_pass(std::size_t batch, std::size_t he
             const std::size_t row = i / to.columns * to.columns;
             for (std::size_t c = 0; c < to.columns; ++c)
                 mean += squares[part][row + c] / static_cast<double>(to.columns);
-            const double x = std::max({squares[part][i], mean, mean_of_all / 64}) * factor;
-            to.squares[i] = 4 * x;
+            const double x = std::max({squares[part][i], mean, mean_of_all / 16}) * factor;
+            to.squares[i] = 16 * x;  // programs that take chunks round otherwise
             to.variance[i] = x;
         }
         lane_model_.finish(to, 1);

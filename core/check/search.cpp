@@ -158,7 +158,7 @@ private:
         std::vector<std::size_t> usable;
         for (std::size_t i = 0; i < options_.size(); ++i)
             if (options_[i].max_changes >= size) usable.push_back(i);
-        if (size < 2 || (size == 2 && !sums_over_queries())) return usable;
+        if (size < 2 || (size == 2 && !comparison_.sums_over_queries())) return usable;
         const double row = row_products() + fixed_cost, pairs = static_cast<double>(pairs_) * row;
         const auto cost = [&](std::size_t count) {
             const auto n = static_cast<double>(count);
@@ -253,18 +253,9 @@ private:
         const bool joins = comparison_.arrays().front().id == "context_vectors";
         constexpr double steps_back = 10;  // with what is known of their errors
         return static_cast<double>((joins ? plan.heads : 1) * plan.kv_len * (plan.d_k + plan.d_v)) *
-               (sums_over_queries()
+               (comparison_.sums_over_queries()
                     ? steps_back * static_cast<double>(plan.batch * plan.heads * plan.rows)
                     : 1);
-    }
-
-    /// Whether some array is a gradient that takes a whole backward pass.
-    bool sums_over_queries() const {
-        static constexpr ArraySet of_rows{"grad_query", "grad_queries", "grad_head_outputs"};
-        return std::ranges::any_of(comparison_.arrays(), [](const TheirArray& array) {
-            return array.id.row().is_gradient() && !array.id.row().counts_queries_and_keys() &&
-                   !of_rows.has(array.id);
-        });
     }
 
     /// The fit, if every number is within its bound.
