@@ -169,8 +169,20 @@ Tensor4<T> Stages<T>::project_out(const Projection<T>& projection, Tensor4<T> he
     const std::array shape{heads.shape(0), heads.shape(2), heads.shape(3)};
     const Tensor3<T> x(std::move(heads), shape);
     Tensor4<T> out = Tensor4<T>::from_shape({x.shape(0), 1, x.shape(1), projection.d_out()});
-    const ProjectionTo<T> to{projection, 1, rows_of_heads(out.data(), out.shape())};
+    // PyTorch adds the bias in the same sum, unless the joined heads are a view in which tokens are
+    // neighbours: then it rounds the product first.
+    const bool is_view = plan.heads > 1 && plan.d_v == 1 && plan.rows > 1;
+    if (!is_rounded(plan.config.dtype) || !projection.has_bias() || !is_view) {
+        const ProjectionTo<T> to{projection, 1, rows_of_heads(out.data(), out.shape())};
+        project_rows(x, std::span(&to, 1));
+        return out;
+    }
+    const Projection<T> product{projection.weight, {}, projection.in_out};
+    const ProjectionTo<T> to{product, 1, rows_of_heads(out.data(), out.shape())};
     project_rows(x, std::span(&to, 1));
+    recorder.finish("context_vectors", out);
+    const std::size_t d_out = projection.d_out();
+    for_each_index(out.size(), [&](std::size_t i) { out.data()[i] += projection.bias(0, i % d_out); });
     return out;
 }
 
