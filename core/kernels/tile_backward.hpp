@@ -131,8 +131,7 @@ public:
           block_shifts_(take((t_.kv_len + block_keys - 1) / block_keys * L)),
           scores_(take(block_keys * L)), dropped_(take(block_keys * L)),
           by_score_(take(block_keys * L)), has_softcap_(step_of(StepKind::softcap) != nullptr),
-          kept_(take(b.kept_keys * numbers_per_pair(has_softcap_) * L)),
-          key_(take(block_keys * padded<V>(t_.d_k))), blocks_(t_) {}
+          kept_(take(b.kept_keys * numbers_per_pair(has_softcap_) * L)), blocks_(t_) {}
 
     void run() {
         start();
@@ -356,22 +355,27 @@ private:
                 .store(factor_ + l);
         for (const Strip* s = block.first; s != block.end; ++s)
             for (std::size_t key = s->first_key; key < s->first_key + s->keys; ++key)
-                for (std::size_t l = s->first_vector * W; l < s->end_vector * W; l += W)
-                    differentiate_vector(key, l);
+                if (slope_ == nullptr && t_.keep == nullptr)
+                    differentiate_key<false>(key, s->first_vector * W, s->end_vector * W);
+                else
+                    differentiate_key<true>(key, s->first_vector * W, s->end_vector * W);
         for (std::size_t l = 0; l < t_.lanes; ++l)
             if ((plain_ >> l & 1) != 0) differentiate_plainly(block, l);
     }
 
-    void differentiate_vector(std::size_t key, std::size_t lane) const {
-        const std::size_t at = row(key) + lane;
-        V p = V::mul(V::load(weight_ + at), V::load(factor_ + lane));
-        V g = V::mul(p, V::sub(V::load(by_weight_ + at), V::load(mean_ + lane)));
-        if (slope_ != nullptr) g = V::mul(g, V::load(slope_ + at));
-        V::mul(g, V::load(scale_ + lane)).store(by_score_ + at);
-        if (t_.keep != nullptr)
-            p = V::where(t_.keep[key] >> lane, V::mul(p, V::set(static_cast<T>(t_.kept_value))),
-                         V::set(0));
-        p.store(dropped_ + at);
+    /// `other`: there is a soft cap or dropout.
+    template <bool other>
+    void differentiate_key(std::size_t key, std::size_t first_lane, std::size_t end_lane) const {
+        for (std::size_t l = first_lane, at = row(key) + l; l < end_lane; l += W, at += W) {
+            V p = V::mul(V::load(weight_ + at), V::load(factor_ + l));
+            V g = V::mul(p, V::sub(V::load(by_weight_ + at), V::load(mean_ + l)));
+            if (other && slope_ != nullptr) g = V::mul(g, V::load(slope_ + at));
+            V::mul(g, V::load(scale_ + l)).store(by_score_ + at);
+            if (other && t_.keep != nullptr)
+                p = V::where(t_.keep[key] >> l, V::mul(p, V::set(static_cast<T>(t_.kept_value))),
+                             V::set(0));
+            p.store(dropped_ + at);
+        }
     }
 
     [[gnu::noinline, gnu::cold]] void differentiate_plainly(const BlockStrips& block,
@@ -387,18 +391,13 @@ private:
     }
 
     void add_to_query(const BlockStrips& block) const {
-        const std::size_t first = block.first->first_key / block_keys * block_keys,
-                          end = block.end[-1].first_key + block.end[-1].keys,
-                          stride = padded<V>(t_.d_k), count = steps(t_.d_k, block_keys);
-        copy_finite<V>(
-            end - first, t_.d_k,
-            [&](std::size_t r) { return t_.key + (first + r) * t_.key_stride; }, key_);
+        const std::size_t count = steps(t_.d_k, block_keys);
         for (const Strip* s = block.first; s != block.end; ++s) {
             Fetch<false> kept(next_, block_size(), count),
-                key(t_.key + next_key_ * t_.key_stride, block_keys * t_.key_stride, count);
+                key(b_.finite_key + next_key_ * t_.d_k, block_keys * t_.d_k, count);
             T* const to = grad_query_ + s->first_vector * W;
             multiply<V>(s->end_vector - s->first_vector, t_.d_k,
-                        Rows<T, true>{key_ + (s->first_key - first) * stride, stride},
+                        Rows<T, true>{b_.finite_key + s->first_key * t_.d_k, t_.d_k},
                         Vectors<T>{by_score_ + row(s->first_key) + s->first_vector * W, L}, s->keys,
                         Fetching<Fetching<Store<V>, false>, false>{{{to, L, to, L}, kept}, key});
         }
@@ -431,7 +430,7 @@ private:
     T* block_shifts_;
     T *scores_, *dropped_, *by_score_;  // of a block; the weights after dropout, dS
     bool has_softcap_;
-    T *kept_, *key_;
+    T* kept_;
     T *weight_ = nullptr, *by_weight_ = nullptr, *slope_ = nullptr;  // what is kept of the block
     T* next_ = nullptr;                                              // and of the next one
     std::size_t next_key_ = 0;
