@@ -10,9 +10,9 @@
 namespace attn {
 namespace {
 
-/// The order in which items of work add to the gradients of keys and values that they share, so that
-/// sums do not depend on the threads: an item waits, block by block, for those before it. They have
-/// all begun, since threads take items in order.
+/// The order in which items of work add to the gradients of keys and values that they share, so
+/// that sums do not depend on the threads: an item waits, block by block, for those before it. They
+/// have all begun, since threads take items in order.
 class AddingOrder {
 public:
     AddingOrder(std::size_t items, std::size_t items_per_chain)
@@ -73,7 +73,8 @@ public:
           workers_(std::min(pool.threads(), grid_.items())),
           gradients_{Tensor4<T>::from_shape(call.query.shape()),
                      Tensor4<T>::from_shape(call.key.shape()),
-                     Tensor4<T>::from_shape(call.value.shape()), {}} {
+                     Tensor4<T>::from_shape(call.value.shape()),
+                     {}} {
         const std::size_t scratch = kernels::backward_scratch_size(
             entries_.lanes, d_k(), d_v(), grid_.sizes.keys, kept_keys_, call.softcap != 0);
         for (Worker& worker : workers_) {
@@ -135,16 +136,17 @@ private:
         }
         const std::ptrdiff_t first_key = tile.key - call_.key.data();
         const Tensor4<T>& finite = finite_key_.size() == 0 ? call_.key : finite_key_;
-        entries_.differentiate({.tile = &tile,
-                                .rows = &worker.rows,
-                                .finite_key = finite.data() + first_key,
-                                .key = gradients_.key.data() + first_key,
-                                .value = gradients_.value.data() + (tile.value - call_.value.data()),
-                                .enter = AddingOrder::Place::enter,
-                                .leave = AddingOrder::Place::leave,
-                                .order = &place,
-                                .scratch = worker.scratch.data(),
-                                .kept_keys = kept_keys_});
+        entries_.differentiate(
+            {.tile = &tile,
+             .rows = &worker.rows,
+             .finite_key = finite.data() + first_key,
+             .key = gradients_.key.data() + first_key,
+             .value = gradients_.value.data() + (tile.value - call_.value.data()),
+             .enter = AddingOrder::Place::enter,
+             .leave = AddingOrder::Place::leave,
+             .order = &place,
+             .scratch = worker.scratch.data(),
+             .kept_keys = kept_keys_});
         for (std::size_t l = 0; !call_.sink.empty() && l < tile.lanes; ++l)
             sinks_.data()[fused_.row_of(rows, l)] = worker.rows.sink[l];
     }

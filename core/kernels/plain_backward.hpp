@@ -1,5 +1,5 @@
-// One row's weights and gradients by its scores as plainly as PlainRow computes its weights, for rows
-// that the fast path cannot compute.
+// One row's weights and gradients by its scores as plainly as PlainRow computes its weights, for
+// rows that the fast path cannot compute.
 #pragma once
 
 #include "core/kernels/plain_row.hpp"
@@ -31,9 +31,8 @@ public:
         });
         const double sink = t_.has_sink ? PlainRow<T>::power(t_.sink[lane_], of_.peak) : 0;
         of_.sum = sink;
-        row_.each_key([&](std::size_t, T score) {
-            of_.sum += PlainRow<T>::power(score, of_.peak);
-        });
+        row_.each_key(
+            [&](std::size_t, T score) { of_.sum += PlainRow<T>::power(score, of_.peak); });
         double mean = 0;
         row_.each_key([&](std::size_t key, T score) {
             mean += static_cast<double>(weight(score)) * static_cast<double>(by_weight(key));
@@ -63,7 +62,8 @@ public:
     }
 
     /// Adds to the gradients by the strips' values what elements of the context's gradient that are
-    /// not finite add: they are not in the product, whose zeros of masked pairs they would make NaN.
+    /// not finite add: they are not in the product, whose zeros of masked pairs they would make
+    /// NaN.
     void add_infinite(const Strip* first, const Strip* end, T* value) const {
         for (std::size_t c = 0; c < t_.d_v; ++c)
             if (context_[c] - context_[c] != 0)

@@ -24,7 +24,8 @@ struct Vectors {
 };
 
 /// The target of a tile of sums: after begin(row, rows) a sum starts from start(row, n) and ends in
-/// finish(row, sums); step() is called at each step, if there is one. This one writes the sums, starting from the previous contents, a bias, or 0.
+/// finish(row, sums); step() is called at each step, if there is one. This one writes the sums,
+/// starting from the previous contents, a bias, or 0.
 template <class V>
 struct Store {
     using T = typename V::Scalar;

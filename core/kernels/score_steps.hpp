@@ -147,7 +147,7 @@ inline void cap_with_slope(const Step<T>& step, const Column<V>& column, Slopes<
     });
 }
 
-/// The remaining steps and the masks, on one vector of lanes. 
+/// The remaining steps and the masks, on one vector of lanes.
 template <class V, class T = typename V::Scalar>
 inline void modify_column(const Tile<T>& t, const Strip& s, const Column<V>& column,
                           Slopes<T> slopes = {}) {

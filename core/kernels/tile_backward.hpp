@@ -1,120 +1,21 @@
 // The backward pass of the fused operator over one tile of queries: no (q, k) array.
 //
 // With P the weights, dO the context's gradient, dP = dO V^T and D the row sums of P dP:
-// dS = P (dP - D), dQ = dS K, dK = dS^T Q and dV = P^T dO. A first pass over the keys computes P and
-// dP, keeps them, a tile's rows, and sums; a second one has D and does the rest, so there are five
-// products. If there are more keys than can be kept, the second pass computes both again. As in
-// tile_attention.hpp queries are in the lanes: P and dS are (key, lanes), and Q and dO are copied
-// twice, as (d, lanes) for products over d, and as rows for those over the queries.
+// dS = P (dP - D), dQ = dS K, dK = dS^T Q and dV = P^T dO. A first pass over the keys computes P
+// and dP, keeps them, a tile's rows, and sums; a second one has D and does the rest, so there are
+// five products. If there are more keys than can be kept, the second pass computes both again. As
+// in tile_attention.hpp queries are in the lanes: P and dS are (key, lanes), and Q and dO are
+// copied twice, as (d, lanes) for products over d, and as rows for those over the queries.
 //
 // Sources: Dao 2023, arXiv 2307.08691, section 3.1 (backward pass).
 #pragma once
 
+#include "core/kernels/backward_products.hpp"
 #include "core/kernels/plain_backward.hpp"
 #include "core/kernels/tile_blocks.hpp"
 
 namespace attn::kernels {
 namespace {
-
-/// Elements of whole vectors.
-template <class V>
-constexpr std::size_t padded(std::size_t length) {
-    return (length + V::lanes - 1) / V::lanes * V::lanes;
-}
-
-/// Row r of `out`, in whole vectors, is row_of(r) with 0 for what is not finite: such elements only
-/// meet zeros, or have made everything NaN that they reach.
-template <class V, class RowOf, class T = typename V::Scalar>
-inline void copy_finite(std::size_t rows, std::size_t length, RowOf row_of, T* out) {
-    constexpr std::size_t W = V::lanes;
-    const V infinity = V::set(T(__builtin_huge_val()));
-    for (std::size_t r = 0; r < rows; ++r, out += padded<V>(length))
-        for (std::size_t c = 0; c < length; c += W) {
-            const T* from = row_of(r) + c;
-            const V x = length - c < W ? V::load_first(from, length - c) : V::load(from);
-            V::where_above(infinity, V::abs(x), x, V::set(0)).store(out + c);
-        }
-}
-
-/// Adds to rows in memory, of which the last vector may be a part. The 0 turns -0 into 0, so that
-/// adding the zeros of masked pairs or leaving them out is the same.
-template <class V, bool whole>
-struct AddRows {
-    using T = typename V::Scalar;
-    T* rows;
-    std::size_t stride, columns;
-
-    void begin(std::size_t, std::size_t) const {}
-    V start(std::size_t row, std::size_t n) const {
-        const T* at = rows + row * stride + n * V::lanes;
-        return whole || (n + 1) * V::lanes <= columns ? V::load(at)
-                                             : V::load_first(at, columns - n * V::lanes);
-    }
-    template <std::size_t R, std::size_t N>
-    void finish(std::size_t row, V (&sum)[R][N]) const {
-#pragma GCC unroll 16
-        for (std::size_t r = 0; r < R; ++r)
-#pragma GCC unroll 16
-            for (std::size_t n = 0; n < N; ++n) {
-                T* at = rows + (row + r) * stride + n * V::lanes;
-                const V x = V::add(sum[r][n], V::set(0));
-                if (whole || (n + 1) * V::lanes <= columns)
-                    x.store(at);
-                else
-                    x.store_first(at, columns - n * V::lanes);
-            }
-    }
-};
-
-/// Prefetches memory piece by piece during a product, in all so many numbers in so many steps.
-template <bool writes>
-struct Fetch {
-    const char* at;
-    std::size_t bytes_per_step;
-
-    template <class T>
-    Fetch(const T* start, std::size_t count, std::size_t steps)
-        : at(reinterpret_cast<const char*>(start)), bytes_per_step(count * sizeof(T) / steps + 1) {}
-    void next() {
-        __builtin_prefetch(at, writes ? 1 : 0, 2);
-        at += bytes_per_step;
-    }
-};
-
-/// A target of a product which meanwhile prefetches.
-template <class Target, bool writes>
-struct Fetching : Target {
-    Fetch<writes>& fetch;
-    void step() const {
-        if constexpr (requires { Target::step(); }) Target::step();
-        fetch.next();
-    }
-};
-
-/// rows[r] += sum_s a[r][s] b[s], in panels of vectors of about the same width. As many rows from
-/// `next` on are prefetched.
-template <class V, class T = typename V::Scalar>
-inline void add_product(std::size_t rows, Rows<T, false> a, Vectors<T> b, std::size_t steps,
-                        T* out, std::size_t columns, const T* next) {
-    constexpr std::size_t W = V::lanes;
-    const std::size_t vectors = padded<V>(columns) / W;
-    const std::size_t panels = (vectors + V::tile_vectors - 1) / V::tile_vectors;
-    Fetch<true> fetch(next, rows * columns,
-                      panels * ((rows + V::tile_rows - 1) / V::tile_rows) * steps);
-    for (std::size_t i = 0, first = 0; i < panels; ++i) {
-        const std::size_t end = vectors * (i + 1) / panels;
-        const Vectors<T> panel{b.start + first * W, b.stride};
-        if (end * W <= columns)
-            multiply<V>(end - first, rows, a, panel, steps,
-                        Fetching<AddRows<V, true>, true>{
-                            {out + first * W, columns, columns - first * W}, fetch});
-        else
-            multiply<V>(end - first, rows, a, panel, steps,
-                        Fetching<AddRows<V, false>, true>{
-                            {out + first * W, columns, columns - first * W}, fetch});
-        first = end;
-    }
-}
 
 template <class V>
 class TileBackward {
@@ -179,7 +80,8 @@ private:
     void start() {
         pack<V>(t_.query, t_.lanes, t_.d_k, t_.query_factor, query_);
         pack<V>(b_.rows->context, t_.lanes, t_.d_v, T{1}, context_);
-        copy_finite<V>(t_.lanes, t_.d_k, [&](std::size_t r) { return t_.query[r]; }, query_rows_);
+        copy_finite<V>(
+            t_.lanes, t_.d_k, [&](std::size_t r) { return t_.query[r]; }, query_rows_);
         copy_finite<V>(
             t_.lanes, t_.d_v, [&](std::size_t r) { return b_.rows->context[r]; }, context_rows_);
         for (std::size_t i = 0; i < t_.d_k * L; i += W) V::set(0).store(grad_query_ + i);
@@ -416,8 +318,7 @@ private:
                            b_.value + key * d_v, d_v, b_.value + next_key_ * d_v);
         }
         for (std::size_t l = 0; l < t_.lanes; ++l)
-            if ((plain_ >> l & 1) != 0)
-                plain_row(l).add_infinite(block.first, block.end, b_.value);
+            if ((plain_ >> l & 1) != 0) plain_row(l).add_infinite(block.first, block.end, b_.value);
     }
 
     const Backward<T>& b_;
