@@ -248,8 +248,8 @@ bool has_masked_rows(const Repro& program, const Result& result) {
 void check_sums(const Repro& program, const Result& result) {
     if (program.is_linear() || !program.renormalizes()) return;
     const std::vector<double> masked = elements_of(*array_named("masked_weights", result.arrays)),
-                              weights =
-                                  elements_of(*array_named("weights_before_dropout", result.arrays));
+                              weights = elements_of(
+                                  *array_named("weights_before_dropout", result.arrays));
     const std::size_t keys = program.plan.kv_len;
     const double least = 16 * row_of(program.plan.config.dtype).least_normal();
     for (std::size_t row = 0; row < weights.size(); row += keys) {

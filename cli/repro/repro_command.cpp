@@ -74,7 +74,8 @@ void check_settings(const Request& request, const LanguageRow& language) {
                             concat("gradients in ", row_of(s.dtype).name,
                                    " are not in programs; expected --dtype float32 or float64"));
     refuse_gradients(language.name == "onnx", "", "--to numpy, torch or c");
-    refuse_gradients(language.name == "c" && s.mode == Mode::linear, " of linear attention", "--to numpy or torch");
+    refuse_gradients(language.name == "c" && s.mode == Mode::linear, " of linear attention",
+                     "--to numpy or torch");
     refuse_gradients(language.name == "numpy" && s.normalize, " of normalised outputs",
                      "--to torch");
     require_recording_kernel(request);

@@ -134,9 +134,9 @@ constexpr auto types_for() {
 inline constexpr auto judged_types = types_for<use::judges>();
 inline constexpr auto stored_types = types_for<use::stores>();
 /// The first is the default.
-inline constexpr auto dtype_names = names_of(NumberType::float32, NumberType::float64,
-                                             NumberType::bfloat16, NumberType::float16,
-                                             NumberType::float8_e4m3, NumberType::float8_e5m2);
+inline constexpr auto dtype_names =
+    names_of(NumberType::float32, NumberType::float64, NumberType::bfloat16, NumberType::float16,
+             NumberType::float8_e4m3, NumberType::float8_e5m2);
 static_assert(types_for<use::computes | use::holds>().size() == dtype_names.size());
 
 /// The type of C++ numbers in memory.

@@ -35,8 +35,8 @@ bool Candidate::has_noise(const Evaluator& evaluator, const Conventions& c, Arra
         return false;
     if ((type != NumberType::float16 && type != NumberType::bfloat16) ||
         (c.drops && !is_gradient) || c.modifies_scores() || c.prob_mod ||
-        problem.plan.config.top_k || problem.input_norm || problem.query_norm ||
-        problem.key_norm || is_rounded(problem.plan.config.sum_type()) ||
+        problem.plan.config.top_k || problem.input_norm || problem.query_norm || problem.key_norm ||
+        is_rounded(problem.plan.config.sum_type()) ||
         is_rounded(problem.plan.config.softmax_type()))
         return false;
     // In linear attention the roundings of normalised queries and keys are among those of its

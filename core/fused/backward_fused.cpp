@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cmath>
 
 #include "core/fused/fused_call.hpp"
 #include "core/kernels/dispatch.hpp"
@@ -84,12 +85,7 @@ public:
     }
 
     AttentionGradients<T> run() {
-        pool_.run(key_heads(), [&](std::size_t head, std::size_t) {
-            for (Tensor4<T>* of : {&gradients_.key, &gradients_.value}) {
-                const std::size_t size = of->size() / key_heads();
-                std::fill_n(of->data() + head * size, size, T{0});
-            }
-        });
+        prepare();
         run_in_slots(pool_, grid_.items(),
                      [&](std::size_t item, std::size_t slot) { run_item(item, workers_[slot]); });
         if (!call_.sink.empty()) sum_sinks();
@@ -109,6 +105,24 @@ private:
         return std::clamp<std::size_t>((grid_.sizes.keys + block - 1) / block, 1, most) * block;
     }
 
+    /// Zeros to add to, and keys without NaN and infinities: the product that adds up the gradients
+    /// of queries would spread those of masked keys.
+    void prepare() {
+        std::atomic<bool> finite = true;
+        const std::size_t keys = call_.key.size() / key_heads();
+        pool_.run(key_heads(), [&](std::size_t head, std::size_t) {
+            std::fill_n(gradients_.key.data() + head * keys, keys, T{0});
+            const std::size_t values = call_.value.size() / key_heads();
+            std::fill_n(gradients_.value.data() + head * values, values, T{0});
+            if (!std::isfinite(entries_.largest(call_.key.data() + head * keys, keys)))
+                finite.store(false, std::memory_order_relaxed);
+        });
+        if (finite) return;
+        finite_key_ = call_.key;
+        for (T& x : finite_key_)
+            if (!std::isfinite(x)) x = 0;
+    }
+
     void run_item(std::size_t item, Worker& worker) {
         AddingOrder::Place place(order_, item);
         const TileRows rows = grid_.rows_of(item);
@@ -120,10 +134,13 @@ private:
             worker.rows.context[l] = grad_context_.data() + row * d_v();
             worker.rows.query[l] = gradients_.query.data() + row * d_k();
         }
+        const std::ptrdiff_t first_key = tile.key - call_.key.data();
+        const Tensor4<T>& finite = finite_key_.size() == 0 ? call_.key : finite_key_;
         entries_.differentiate(
             {.tile = &tile,
              .rows = &worker.rows,
-             .key = gradients_.key.data() + (tile.key - call_.key.data()),
+             .finite_key = finite.data() + first_key,
+             .key = gradients_.key.data() + first_key,
              .value = gradients_.value.data() + (tile.value - call_.value.data()),
              .enter = AddingOrder::Place::enter,
              .leave = AddingOrder::Place::leave,
@@ -153,6 +170,7 @@ private:
     AddingOrder order_;
     std::vector<Worker> workers_;
     AttentionGradients<T> gradients_;
+    Tensor4<T> finite_key_;       // without elements: the call's keys are finite
     AlignedArray<double> sinks_;  // of each row
 };
 

@@ -178,7 +178,8 @@ template <class T>
 struct Backward {
     Tile<T>* tile;  ///< without context, weights and scores
     RowGradients<T>* rows;
-    T *key, *value;  ///< gradients: rows of d_k and d_v, without gaps
+    const T* finite_key;  ///< the tile's keys, rows of d_k, with 0 for NaN and infinities
+    T *key, *value;       ///< gradients: rows of d_k and d_v
 
     /// The tile adds to one block of keys after the other: enter(order, block) waits until all that
     /// comes before has been added to the block; leave(order, next) tells that the tile adds
@@ -222,15 +223,14 @@ constexpr std::size_t numbers_per_pair(bool has_softcap) {
 
 /// Elements of scratch of a Backward: by lane those of the queries and the context's gradients
 /// twice, gradients of the queries, six numbers and those of the softmax, shifts of blocks, three
-/// blocks and what is kept; and a block of keys.
+/// blocks and what is kept.
 constexpr std::size_t backward_scratch_size(std::size_t lanes, std::size_t d_k, std::size_t d_v,
                                             std::size_t kv_len, std::size_t kept_keys,
                                             bool has_softcap) {
     constexpr std::size_t padding = 15;  // up to whole vectors
     const std::size_t blocks = (kv_len + block_keys - 1) / block_keys;
     return lanes * (3 * d_k + 2 * d_v + 2 * padding + 9 + partial_sums + blocks + 3 * block_keys +
-                    kept_keys * numbers_per_pair(has_softcap)) +
-           block_keys * (d_k + padding);
+                    kept_keys * numbers_per_pair(has_softcap));
 }
 
 /// Rows of x (each d_in long, x_stride apart) times one panel of a weight: out[r][c] for c below

@@ -10,111 +10,12 @@
 // Sources: Dao 2023, arXiv 2307.08691, section 3.1 (backward pass).
 #pragma once
 
+#include "core/kernels/backward_products.hpp"
 #include "core/kernels/plain_backward.hpp"
 #include "core/kernels/tile_blocks.hpp"
 
 namespace attn::kernels {
 namespace {
-
-/// Elements of whole vectors.
-template <class V>
-constexpr std::size_t padded(std::size_t length) {
-    return (length + V::lanes - 1) / V::lanes * V::lanes;
-}
-
-/// Row r of `out`, in whole vectors, is row_of(r) with 0 for what is not finite: such elements only
-/// meet zeros, or have made everything NaN that they reach.
-template <class V, class RowOf, class T = typename V::Scalar>
-inline void copy_finite(std::size_t rows, std::size_t length, RowOf row_of, T* out) {
-    constexpr std::size_t W = V::lanes;
-    const V infinity = V::set(T(__builtin_huge_val()));
-    for (std::size_t r = 0; r < rows; ++r, out += padded<V>(length))
-        for (std::size_t c = 0; c < length; c += W) {
-            const T* from = row_of(r) + c;
-            const V x = length - c < W ? V::load_first(from, length - c) : V::load(from);
-            V::where_above(infinity, V::abs(x), x, V::set(0)).store(out + c);
-        }
-}
-
-/// Adds to rows in memory, of which the last vector may be a part. The 0 turns -0 into 0, so that
-/// adding the zeros of masked pairs or leaving them out is the same.
-template <class V, bool whole>
-struct AddRows {
-    using T = typename V::Scalar;
-    T* rows;
-    std::size_t stride, columns;
-
-    void begin(std::size_t, std::size_t) const {}
-    V start(std::size_t row, std::size_t n) const {
-        const T* at = rows + row * stride + n * V::lanes;
-        return whole || (n + 1) * V::lanes <= columns ? V::load(at)
-                                                      : V::load_first(at, columns - n * V::lanes);
-    }
-    template <std::size_t R, std::size_t N>
-    void finish(std::size_t row, V (&sum)[R][N]) const {
-#pragma GCC unroll 16
-        for (std::size_t r = 0; r < R; ++r)
-#pragma GCC unroll 16
-            for (std::size_t n = 0; n < N; ++n) {
-                T* at = rows + (row + r) * stride + n * V::lanes;
-                const V x = V::add(sum[r][n], V::set(0));
-                if (whole || (n + 1) * V::lanes <= columns)
-                    x.store(at);
-                else
-                    x.store_first(at, columns - n * V::lanes);
-            }
-    }
-};
-
-/// Prefetches memory piece by piece during a product, in all so many numbers in so many steps.
-template <bool writes>
-struct Fetch {
-    const char* at;
-    std::size_t bytes_per_step;
-
-    template <class T>
-    Fetch(const T* start, std::size_t count, std::size_t steps)
-        : at(reinterpret_cast<const char*>(start)), bytes_per_step(count * sizeof(T) / steps + 1) {}
-    void next() {
-        __builtin_prefetch(at, writes ? 1 : 0, 2);
-        at += bytes_per_step;
-    }
-};
-
-/// A target of a product which meanwhile prefetches.
-template <class Target, bool writes>
-struct Fetching : Target {
-    Fetch<writes>& fetch;
-    void step() const {
-        if constexpr (requires { Target::step(); }) Target::step();
-        fetch.next();
-    }
-};
-
-/// rows[r] += sum_s a[r][s] b[s], in panels of vectors of about the same width. As many rows from
-/// `next` on are prefetched.
-template <class V, class T = typename V::Scalar>
-inline void add_product(std::size_t rows, Rows<T, false> a, Vectors<T> b, std::size_t steps, T* out,
-                        std::size_t columns, const T* next) {
-    constexpr std::size_t W = V::lanes;
-    const std::size_t vectors = padded<V>(columns) / W;
-    const std::size_t panels = (vectors + V::tile_vectors - 1) / V::tile_vectors;
-    Fetch<true> fetch(next, rows * columns,
-                      panels * ((rows + V::tile_rows - 1) / V::tile_rows) * steps);
-    for (std::size_t i = 0, first = 0; i < panels; ++i) {
-        const std::size_t end = vectors * (i + 1) / panels;
-        const Vectors<T> panel{b.start + first * W, b.stride};
-        if (end * W <= columns)
-            multiply<V>(end - first, rows, a, panel, steps,
-                        Fetching<AddRows<V, true>, true>{
-                            {out + first * W, columns, columns - first * W}, fetch});
-        else
-            multiply<V>(end - first, rows, a, panel, steps,
-                        Fetching<AddRows<V, false>, true>{
-                            {out + first * W, columns, columns - first * W}, fetch});
-        first = end;
-    }
-}
 
 template <class V>
 class TileBackward {
@@ -131,8 +32,7 @@ public:
           block_shifts_(take((t_.kv_len + block_keys - 1) / block_keys * L)),
           scores_(take(block_keys * L)), dropped_(take(block_keys * L)),
           by_score_(take(block_keys * L)), has_softcap_(step_of(StepKind::softcap) != nullptr),
-          kept_(take(b.kept_keys * numbers_per_pair(has_softcap_) * L)),
-          key_(take(block_keys * padded<V>(t_.d_k))), blocks_(t_) {}
+          kept_(take(b.kept_keys * numbers_per_pair(has_softcap_) * L)), blocks_(t_) {}
 
     void run() {
         start();
@@ -357,22 +257,27 @@ private:
                 .store(factor_ + l);
         for (const Strip* s = block.first; s != block.end; ++s)
             for (std::size_t key = s->first_key; key < s->first_key + s->keys; ++key)
-                for (std::size_t l = s->first_vector * W; l < s->end_vector * W; l += W)
-                    differentiate_vector(key, l);
+                if (slope_ == nullptr && t_.keep == nullptr)
+                    differentiate_key<false>(key, s->first_vector * W, s->end_vector * W);
+                else
+                    differentiate_key<true>(key, s->first_vector * W, s->end_vector * W);
         for (std::size_t l = 0; l < t_.lanes; ++l)
             if ((plain_ >> l & 1) != 0) differentiate_plainly(block, l);
     }
 
-    void differentiate_vector(std::size_t key, std::size_t lane) const {
-        const std::size_t at = row(key) + lane;
-        V p = V::mul(V::load(weight_ + at), V::load(factor_ + lane));
-        V g = V::mul(p, V::sub(V::load(by_weight_ + at), V::load(mean_ + lane)));
-        if (slope_ != nullptr) g = V::mul(g, V::load(slope_ + at));
-        V::mul(g, V::load(scale_ + lane)).store(by_score_ + at);
-        if (t_.keep != nullptr)
-            p = V::where(t_.keep[key] >> lane, V::mul(p, V::set(static_cast<T>(t_.kept_value))),
-                         V::set(0));
-        p.store(dropped_ + at);
+    /// `other`: there is a soft cap or dropout.
+    template <bool other>
+    void differentiate_key(std::size_t key, std::size_t first_lane, std::size_t end_lane) const {
+        for (std::size_t l = first_lane, at = row(key) + l; l < end_lane; l += W, at += W) {
+            V p = V::mul(V::load(weight_ + at), V::load(factor_ + l));
+            V g = V::mul(p, V::sub(V::load(by_weight_ + at), V::load(mean_ + l)));
+            if (other && slope_ != nullptr) g = V::mul(g, V::load(slope_ + at));
+            V::mul(g, V::load(scale_ + l)).store(by_score_ + at);
+            if (other && t_.keep != nullptr)
+                p = V::where(t_.keep[key] >> l, V::mul(p, V::set(static_cast<T>(t_.kept_value))),
+                             V::set(0));
+            p.store(dropped_ + at);
+        }
     }
 
     [[gnu::noinline, gnu::cold]] void differentiate_plainly(const BlockStrips& block,
@@ -388,18 +293,13 @@ private:
     }
 
     void add_to_query(const BlockStrips& block) const {
-        const std::size_t first = block.first->first_key / block_keys * block_keys,
-                          end = block.end[-1].first_key + block.end[-1].keys,
-                          stride = padded<V>(t_.d_k), count = steps(t_.d_k, block_keys);
-        copy_finite<V>(
-            end - first, t_.d_k,
-            [&](std::size_t r) { return t_.key + (first + r) * t_.key_stride; }, key_);
+        const std::size_t count = steps(t_.d_k, block_keys);
         for (const Strip* s = block.first; s != block.end; ++s) {
             Fetch<false> kept(next_, block_size(), count),
-                key(t_.key + next_key_ * t_.key_stride, block_keys * t_.key_stride, count);
+                key(b_.finite_key + next_key_ * t_.d_k, block_keys * t_.d_k, count);
             T* const to = grad_query_ + s->first_vector * W;
             multiply<V>(s->end_vector - s->first_vector, t_.d_k,
-                        Rows<T, true>{key_ + (s->first_key - first) * stride, stride},
+                        Rows<T, true>{b_.finite_key + s->first_key * t_.d_k, t_.d_k},
                         Vectors<T>{by_score_ + row(s->first_key) + s->first_vector * W, L}, s->keys,
                         Fetching<Fetching<Store<V>, false>, false>{{{to, L, to, L}, kept}, key});
         }
@@ -431,7 +331,7 @@ private:
     T* block_shifts_;
     T *scores_, *dropped_, *by_score_;  // of a block; the weights after dropout, dS
     bool has_softcap_;
-    T *kept_, *key_;
+    T* kept_;
     T *weight_ = nullptr, *by_weight_ = nullptr, *slope_ = nullptr;  // what is kept of the block
     T* next_ = nullptr;                                              // and of the next one
     std::size_t next_key_ = 0;

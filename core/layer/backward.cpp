@@ -144,8 +144,7 @@ private:
     Tensor3<T> product(const Tensor3<T>& rows, const Projection<T>& matrix, std::size_t columns) {
         Tensor3<T> result = Tensor3<T>::from_shape({1, rows.shape(1), columns});
         const ProjectionTo<T> to{matrix, 1, {result.data(), result.size(), result.size(), columns}};
-        if (rows.shape(1) != 0)
-            attn::project<T>(plan_, rows, std::span(&to, 1), stages_.pool);
+        if (rows.shape(1) != 0) attn::project<T>(plan_, rows, std::span(&to, 1), stages_.pool);
         return result;
     }
 
@@ -175,7 +174,8 @@ private:
             record_operand("grad_past_state", by.past_state);
             return by;
         }
-        AttentionGradients<T> by = attn::attend_backward(plan_, call_, gradient, recorder_, stages_.pool);
+        AttentionGradients<T> by =
+            attn::attend_backward(plan_, call_, gradient, recorder_, stages_.pool);
         if (recorder_.records("grad_sink")) {
             Array<T> sums = Array<T>::from_shape({plan_.config.sink.size()});
             sums.fill(T{0});

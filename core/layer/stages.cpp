@@ -182,7 +182,8 @@ Tensor4<T> Stages<T>::project_out(const Projection<T>& projection, Tensor4<T> he
     project_rows(x, std::span(&to, 1));
     recorder.finish("context_vectors", out);
     const std::size_t d_out = projection.d_out();
-    for_each_index(out.size(), [&](std::size_t i) { out.data()[i] += projection.bias(0, i % d_out); });
+    for_each_index(out.size(),
+                   [&](std::size_t i) { out.data()[i] += projection.bias(0, i % d_out); });
     return out;
 }
 

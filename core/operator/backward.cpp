@@ -41,8 +41,7 @@ private:
 /// keys; masked keys are skipped, so that what a masked row holds does not count.
 template <class T>
 Tensor4<T> sums_over_queries(const Tensor4<T>& weights, const Tensor4<T>& mask,
-                             const Tensor4<T>& rows, std::size_t key_heads,
-                             NumberType sum_type) {
+                             const Tensor4<T>& rows, std::size_t key_heads, NumberType sum_type) {
     const std::size_t heads = weights.shape(1), queries = weights.shape(2), keys = weights.shape(3),
                       width = rows.shape(3), group = heads / key_heads;
     Tensor4<T> sums = Tensor4<T>::from_shape({weights.shape(0), key_heads, keys, width});
@@ -172,7 +171,8 @@ AttentionGradients<T> attend_backward(const AttentionCall<T>& call, const Tensor
     }
     recorder.record("grad_scores", by_scores);
     gradients.query = multiply_values(by_scores, mask, call.key, call.sum_type);
-    gradients.key = sums_over_queries(by_scores, mask, call.query, call.key.shape(1), call.sum_type);
+    gradients.key =
+        sums_over_queries(by_scores, mask, call.query, call.key.shape(1), call.sum_type);
     return gradients;
 }
 

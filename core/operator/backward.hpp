@@ -10,8 +10,9 @@ namespace attn {
 template <class T>
 struct AttentionGradients {
     Tensor4<T> query, key, value;
-    std::vector<double> sink;           ///< one for each head; empty without sinks
-    std::vector<Array<double>> biases = {};  ///< by additive masks, in their shapes; 0 where they block
+    std::vector<double> sink;  ///< one for each head; empty without sinks
+    std::vector<Array<double>> biases =
+        {};  ///< by additive masks, in their shapes; 0 where they block
 };
 
 /// From the gradient by the context, (batch, heads, q_len, d_v), in the arithmetic of attend(),

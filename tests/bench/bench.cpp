@@ -1,5 +1,5 @@
-// Times the operator and projections by a fused kernel: checks each answer, then reports medians
-// against the machine's own peak, measured just before each run.
+// Times the operator, its gradients and projections by a fused kernel: checks each answer, then
+// reports medians against the machine's own peak, measured just before each run.
 //
 //   attn_bench                   the standard shapes, on one thread and on all
 //   attn_bench --growth          lengths from 512 to 131072: time over T^2 and memory over T
@@ -15,7 +15,9 @@
 
 #include "core/base/memory.hpp"
 #include "core/fused/attend_fused.hpp"
+#include "core/fused/backward_fused.hpp"
 #include "core/kernels/dispatch.hpp"
+#include "tests/bench/backward_check.hpp"
 #include "tests/bench/peak.hpp"
 #include "tests/support/random_call.hpp"
 
@@ -35,7 +37,7 @@ double median(std::vector<double> values) {
 
 /// One thing to time.
 struct Case {
-    /// attention, bfloat16, weights (written too), decode, dropout, window, projection
+    /// attention, backward, bfloat16, weights (written too), decode, dropout, window, projection
     std::string what;
     std::size_t heads, q_len, kv_len, d;
     bool causal = false;
@@ -60,8 +62,9 @@ std::vector<Case> standard_cases() {
                                     {8, 2048, 128},
                                     {8, 1000, 80},
                                     {8, 1000, 96}})
-        for (bool causal : {false, true})
-            cases.push_back({"attention", heads, tokens, tokens, d, causal});
+        for (const char* what : {"attention", "backward"})
+            for (bool causal : {false, true})
+                cases.push_back({what, heads, tokens, tokens, d, causal});
     for (auto [heads, tokens, d] :
          {Size{12, 1024, 64}, {12, 4096, 64}, {1, 16384, 64}, {8, 2048, 128}})
         for (bool causal : {false, true})
@@ -85,14 +88,17 @@ double flops(const Case& c) {
         pairs = real(c.q_len) * 257;
     else if (c.causal)
         pairs /= 2;
-    return 4 * real(c.batch) * real(c.heads) * pairs * real(c.d);
+    // The backward pass has 5 products, besides what it computes of the forward pass again.
+    return (c.what == "backward" ? 10 : 4) * real(c.batch) * real(c.heads) * pairs * real(c.d);
 }
 
 /// Bytes that must be read and written at least once.
 double traffic(const Case& c) {
     const auto real = [](std::size_t n) { return 4 * static_cast<double>(n); };
     if (c.what == "projection") return real(c.q_len * (c.kv_len + c.d) + c.kv_len * c.d);
-    const std::size_t rows = c.batch * c.heads * c.d * 2 * (c.q_len + c.kv_len);
+    const std::size_t rows =
+        c.batch * c.heads * c.d *
+        (c.what == "backward" ? 3 * c.q_len + 4 * c.kv_len : 2 * (c.q_len + c.kv_len));
     return real(rows + (c.what == "weights" ? c.batch * c.heads * c.q_len * c.kv_len : 0));
 }
 
@@ -184,6 +190,7 @@ public:
         if (c.what == "dropout")
             call_.dropout = {0.1, DropoutStream::mt19937, false, c.q_len, TorchGenerator(1)};
         out_ = Tensor4<float>::from_shape({c.batch, c.heads, c.q_len, c.d});
+        if (c.what == "backward") grad_context_ = test::random_tensor<float>(out_.shape(), 1, 4);
         if (c.what == "weights")
             weights_ = Tensor4<float>::from_shape({c.batch, c.heads, c.q_len, c.kv_len});
     }
@@ -195,6 +202,10 @@ public:
             const ProjectionTo<float> to{projection_, 1, place};
             return project_fused(kernel_, rows_, std::span(&to, 1), workers_);
         }
+        if (case_.what == "backward") {
+            gradients_ = backward_fused(kernel_, call_, grad_context_, workers_);
+            return;
+        }
         FusedOutputs<float> outputs{place};
         if (weights_.size() != 0) outputs.weights = weights_.data();
         attend_fused(kernel_, call_, outputs, workers_);
@@ -202,6 +213,8 @@ public:
 
     /// The largest error of some rows against plain loops in float64.
     double error() const {
+        if (case_.what == "backward")
+            return bench::gradient_error(call_, grad_context_, gradients_);
         double worst = 0;
         for (std::size_t q : {std::size_t{0}, case_.q_len / 3, case_.q_len - 1})
             raise_to(worst, case_.what == "projection" ? projection_error(q) : row_error(q));
@@ -253,7 +266,8 @@ private:
     const kernels::Kernel& kernel_;
     ThreadPool& workers_;
     AttentionCall<float> call_;
-    Tensor4<float> x_, out_, weights_;
+    Tensor4<float> x_, out_, weights_, grad_context_;
+    AttentionGradients<float> gradients_;
     Tensor3<float> rows_;
     Projection<float> projection_;
 };
@@ -303,7 +317,7 @@ struct Options {
     std::vector<std::size_t> threads, shape;
     std::size_t queries = 0, growth = 0;
     double seconds = 2;
-    bool causal = false, bfloat16 = false, json = false;
+    bool causal = false, backward = false, bfloat16 = false, json = false;
 };
 
 void report(const Case& c, const Measured& m, std::size_t threads, bool json) {
@@ -341,8 +355,10 @@ void run(const Options& options) {
     std::vector<Case> cases = standard_cases();
     if (const auto& shape = options.shape; !shape.empty()) {
         const std::size_t queries = options.queries == 0 ? shape[1] : options.queries;
-        cases = {{options.bfloat16 ? "bfloat16" : "attention", shape[0], queries, shape[1],
-                  shape[2], options.causal}};
+        cases = {{options.backward   ? "backward"
+                  : options.bfloat16 ? "bfloat16"
+                                     : "attention",
+                  shape[0], queries, shape[1], shape[2], options.causal}};
     }
     for (std::size_t count : threads) {
         ThreadPool workers(count);
@@ -376,6 +392,7 @@ int main(int argc, char** argv) {
         ->check(CLI::Range(1, 1 << 24));
     app.add_flag("--causal", options.causal, "with --shape")->needs(shape);
     app.add_flag("--bfloat16", options.bfloat16, "with --shape")->needs(shape);
+    app.add_flag("--backward", options.backward, "with --shape: the gradients")->needs(shape);
     app.add_option("--seconds", options.seconds, "time to spend on each shape (default 2)")
         ->check(CLI::PositiveNumber);
     app.add_flag("--growth{1}", options.growth,

@@ -25,9 +25,19 @@ def torch_job(job):
     def compute():
         return torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=job["causal"])
 
-    with torch.no_grad(), sdpa_kernel(kernels[job["method"]]):
-        return timed(job, operands, compute, lambda answer: numpy.asarray(answer.float())[0],
-                     TOLERANCE_OF_BFLOAT16 if is_short else TOLERANCE)
+    with torch.set_grad_enabled(job["backward"]), sdpa_kernel(kernels[job["method"]]):
+        if not job["backward"]:
+            return timed(job, operands, compute, lambda answer: numpy.asarray(answer.float())[0],
+                         TOLERANCE_OF_BFLOAT16 if is_short else TOLERANCE)
+        for x in (q, k, v):
+            x.requires_grad_()
+        out = compute()
+        grad = torch.from_numpy(numpy.random.default_rng(2).random(out.shape, numpy.float32))
+
+        def differentiate():
+            return torch.autograd.grad(out, (q, k, v), grad, retain_graph=True)
+
+        return timed(job, operands, differentiate, lambda answer: out.detach().numpy()[0])
 
 
 # operator: its domain, and where the heads are: rows (1, tokens, heads * width) or heads

@@ -14,6 +14,10 @@ A peer that is not installed is left out, and the script says what would bring i
     PyTorch, ONNX Runtime   torch, onnxruntime and onnx (to write its models) by pip in this Python
                             or in the one that --python names
 
+The backward pass is compared with PyTorch's: torch.autograd.grad(out, (q, k, v), grad,
+retain_graph=True), with an `out` that was computed before, against attn's whole call, which has only
+q, k, v and grad and so computes the weights again.
+
 com.microsoft.Attention is not among them: it projects its input first, which is another question.
 attn asks the system for large pages; GLIBC_TUNABLES=glibc.malloc.hugetlb=1 gives them to peers too.
 """
@@ -31,15 +35,17 @@ BENCH = HERE.parents[1] / "build/release/tests/attn_bench"
 JOBS = HERE / "peer_jobs.py"
 THREADS = 1, 2
 
-# heads, queries, keys, width; each is run full and, where it is square, causal
+# heads, queries, keys, width; each is run full and, where it is square, causal and backward
 SHAPES = [(1, 1024, 1024, 64), (12, 1024, 1024, 64), (12, 4096, 4096, 64), (1, 16384, 16384, 64),
           (8, 2048, 2048, 128), (8, 1, 65536, 64)]
 
 
 def cases(shapes):
     for heads, queries, keys, width in shapes:
-        for causal in (False, True) if queries == keys else (False,):
-            yield dict(heads=heads, queries=queries, keys=keys, width=width, causal=causal)
+        for backward in (False, True) if queries == keys else (False,):
+            for causal in (False, True) if queries == keys else (False,):
+                yield dict(heads=heads, queries=queries, keys=keys, width=width, causal=causal,
+                           backward=backward)
 
 
 class Failed(Exception):
@@ -61,7 +67,8 @@ def ask(*command, **environment):
 def attn_run(shape, threads, seconds, words=()):
     dimensions = f"{shape['heads']},{shape['keys']},{shape['width']}"
     return ask(BENCH, "--shape", dimensions, "--queries", shape["queries"], "--threads", threads,
-               "--seconds", seconds, "--json", *["--causal"] * shape["causal"], *words)
+               "--seconds", seconds, "--json", *["--causal"] * shape["causal"],
+               *["--backward"] * shape["backward"], *words)
 
 
 def peer_run(peer, shape, threads, seconds):
@@ -93,7 +100,8 @@ def name_of(shape):
     if shape["queries"] != shape["keys"]:
         tokens += f" x {shape['keys']}"
     causal = " causal" if shape["causal"] else ""
-    return f"({shape['heads']}, {tokens}, {shape['width']}){causal}"
+    backward = " backward" if shape["backward"] else ""
+    return f"({shape['heads']}, {tokens}, {shape['width']}){causal}{backward}"
 
 
 def compare(peer, shape, threads, options):
@@ -171,6 +179,8 @@ def main():
             for peer in peers:
                 if peer["method"] == "GroupQueryAttention" and not shape["causal"]:
                     continue  # it is always causal
+                if peer["library"] != "torch" and shape["backward"]:
+                    continue  # it has none
                 try:
                     rows.append(compare(peer, shape, count, options))
                     print(line_of(rows[-1]), flush=True)

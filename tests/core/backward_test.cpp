@@ -1,6 +1,6 @@
 // The gradients by every fused kernel that this processor runs: over the whole space of questions,
-// generated from seeds, against the formula in long double; ATTN_TEST_CASES and ATTN_TEST_SEED as in
-// kernel_test.cpp.
+// generated from seeds, against the formula in long double; ATTN_TEST_CASES and ATTN_TEST_SEED as
+// in kernel_test.cpp.
 #include "core/fused/backward_fused.hpp"
 #include "tests/support/kernel_check.hpp"
 #include "tests/support/random_call.hpp"
@@ -44,8 +44,9 @@ template <class Real, class T>
 Gradients<Real> formula(const GeneratedQuestion<T>& question, const Tensor4<T>& grad_context,
                         bool scales_queries = false) {
     const AttentionCall<T>& call = question.call;
-    const std::size_t batch = question.batch(), heads = question.heads(), queries = question.q_len(),
-                      keys = question.kv_len(), d_k = call.query.shape(3), d_v = call.value.shape(3);
+    const std::size_t batch = question.batch(), heads = question.heads(),
+                      queries = question.q_len(), keys = question.kv_len(),
+                      d_k = call.query.shape(3), d_v = call.value.shape(3);
     const std::size_t kv_heads = call.key.shape(1), group = heads / kv_heads;
     const auto real = [](auto x) { return static_cast<Real>(x); };
     Gradients<Real> g;
@@ -59,8 +60,10 @@ Gradients<Real> formula(const GeneratedQuestion<T>& question, const Tensor4<T>& 
     g.sink_size = g.sink;
     const Real cap = real(call.softcap), least = real(std::numeric_limits<T>::min());
     Tensor4<T> drops;
-    if (call.dropout.p != 0) drops = dropout_mask<T>(call.dropout, 0, {batch, heads, queries, keys});
-    std::vector<Real> of_query(d_k), score(keys), weight(keys), slope(keys), by_weight(keys), kept(keys);
+    if (call.dropout.p != 0)
+        drops = dropout_mask<T>(call.dropout, 0, {batch, heads, queries, keys});
+    std::vector<Real> of_query(d_k), score(keys), weight(keys), slope(keys), by_weight(keys),
+        kept(keys);
     for (std::size_t row = 0; row < batch * heads * queries; ++row) {
         const std::size_t q = row % queries, h = row / queries % heads, b = row / queries / heads;
         const std::size_t kv_row = (b * kv_heads + h / group) * keys;
@@ -105,7 +108,8 @@ Gradients<Real> formula(const GeneratedQuestion<T>& question, const Tensor4<T>& 
                 kept[k] = drops.data()[row * keys + k] == 0 ? 0 : 1 / real(1 - call.dropout.p);
             by_weight[k] = 0;
             for (std::size_t c = 0; kept[k] != 0 && c < d_v; ++c)
-                by_weight[k] += real(of_context[c]) * real(call.value.data()[(kv_row + k) * d_v + c]);
+                by_weight[k] +=
+                    real(of_context[c]) * real(call.value.data()[(kv_row + k) * d_v + c]);
             by_weight[k] *= kept[k];
             mean += weight[k] * by_weight[k];
             mean_size += weight[k] * std::abs(by_weight[k]);
@@ -150,8 +154,9 @@ template <class T>
 bool same_bits(const AttentionGradients<T>& a, const AttentionGradients<T>& b) {
     return test::same_bits(a.query, b.query) && test::same_bits(a.key, b.key) &&
            test::same_bits(a.value, b.value) &&
-           std::equal(a.sink.begin(), a.sink.end(), b.sink.begin(), b.sink.end(),
-                      [](double x, double y) { return x == y || (std::isnan(x) && std::isnan(y)); });
+           std::equal(
+               a.sink.begin(), a.sink.end(), b.sink.begin(), b.sink.end(),
+               [](double x, double y) { return x == y || (std::isnan(x) && std::isnan(y)); });
 }
 
 /// A generated question with a gradient by its context.
@@ -234,7 +239,8 @@ std::size_t check(std::uint64_t seed) {
             if (std::isfinite(plain.sink[h]))
                 CHECK(std::abs(static_cast<long double>(got.sink[h]) - truth.sink[h]) <=
                       2 * sink_error + 4 * unit(largest(truth.sink_size)));
-        for (const std::size_t threads : {2u, 3u}) CHECK(same_bits(asked.answer(*kernel, threads), got));
+        for (const std::size_t threads : {2u, 3u})
+            CHECK(same_bits(asked.answer(*kernel, threads), got));
         if (std::string(kernel->name) == "generic") continue;
         if (!first) first = got;
         CHECK(same_bits(got, *first));
@@ -247,14 +253,69 @@ std::uint64_t number_from_environment(const char* name, std::uint64_t otherwise)
     return text == nullptr ? otherwise : std::strtoull(text, nullptr, 10);
 }
 
-TEST_CASE_TEMPLATE("backward, generated: every magnitude and option, NaN and infinities anywhere", T,
-                   float, double) {
+TEST_CASE_TEMPLATE("backward, generated: every magnitude and option, NaN and infinities anywhere",
+                   T, float, double) {
     const std::uint64_t first = number_from_environment("ATTN_TEST_SEED", 1);
     const std::uint64_t count = number_from_environment("ATTN_TEST_CASES", test::cases(200));
     std::size_t usable = 0;
     for (std::uint64_t seed = first; seed < first + count; ++seed) usable += check<T>(seed);
     CHECK(usable > count * 20);
     MESSAGE(count << " questions from seed " << first << ", " << usable << " rows");
+}
+
+TEST_CASE("backward: more keys than a kernel keeps, of two that keep different numbers") {
+    auto call = test::plain_call<float>({1, 1, 1, 70, 66000, 3, 5}, 3, 1);
+    call.mask.add(BandRule(-1, 0, 65950));
+    call.softcap = 20;
+    const Tensor4<float> grad_context = test::random_tensor<float>({1, 1, 70, 5}, 1, 4);
+    const auto wide = test::widened(call);
+    ThreadPool pool(2);
+    const Tensor4<double> wide_grad(grad_context);
+    std::optional<AttentionGradients<float>> first;
+    for (const kernels::Kernel* kernel : test::kernels_for_large_calls()) {
+        const auto got = backward_fused(*kernel, call, grad_context, pool);
+        const auto exact = backward_fused(*kernel, wide, wide_grad, pool);
+        const auto error = [](const Tensor4<float>& x, const Tensor4<double>& y) {
+            double worst = 0;
+            for (std::size_t i = 0; i < x.size(); ++i)
+                worst = std::max(worst, std::abs(static_cast<double>(x.data()[i]) - y.data()[i]));
+            return worst;
+        };
+        CHECK(error(got.query, exact.query) < 1e-6);
+        CHECK(error(got.key, exact.key) < 1e-6);
+        CHECK(error(got.value, exact.value) < 1e-6);
+        if (std::string(kernel->name) == "generic") continue;
+        if (!first) first = got;
+        CHECK(same_bits(got, *first));
+    }
+}
+
+/// Queries [first, first + count) of a tensor.
+template <class T>
+Tensor4<T> queries_of(const Tensor4<T>& x, std::size_t first, std::size_t count) {
+    Tensor4<T> part = Tensor4<T>::from_shape({x.shape(0), x.shape(1), count, x.shape(3)});
+    for (std::size_t matrix = 0; matrix < x.shape(0) * x.shape(1); ++matrix)
+        std::copy_n(x.data() + (matrix * x.shape(2) + first) * x.shape(3), count * x.shape(3),
+                    part.data() + matrix * count * x.shape(3));
+    return part;
+}
+
+TEST_CASE("backward: parts of the queries, by number, give the bits of their rows") {
+    for (std::uint64_t seed = 1; seed <= test::cases(60); ++seed) {
+        Case<float> part(seed);
+        CAPTURE(part.question.words);
+        const AttentionGradients<float> whole = part.answer(*kernels::supported().back(), 2);
+        const std::size_t queries = part.question.q_len(), first = seed % queries;
+        AttentionCall<float>& call = part.question.call;
+        call.query = queries_of(call.query, first, queries - first);
+        part.grad_context = queries_of(part.grad_context, first, queries - first);
+        call.first_query = first;
+        const AttentionGradients<float> got = part.answer(*kernels::supported().back(), 2);
+        // The range of all queries decides whether they are multiplied by the scale.
+        if (call.head_scales.empty() && part.question.words.find("lever 1 ") == std::string::npos)
+            continue;
+        CHECK(test::same_bits(got.query, queries_of(whole.query, first, queries - first)));
+    }
 }
 
 }  // namespace
