@@ -8,7 +8,6 @@
 
 namespace attn {
 namespace {
-
 const Dropout no_dropout;
 
 /// Several if keys and values exceed the cache, or are converted to pairs block by block, and
@@ -16,21 +15,18 @@ const Dropout no_dropout;
 template <class T>
 std::size_t choose_tiles_per_item(const TileGrid& grid, const AttentionCall<T>& call,
                                   std::size_t threads) {
-    constexpr std::size_t items_per_thread = 4;
     const std::size_t row_bytes = (call.key.shape(3) + call.value.shape(3)) * sizeof(T);
-    const bool many =
-        call.type == NumberType::bfloat16 ||
-        outgrow_cache(static_cast<double>(grid.sizes.keys) * static_cast<double>(row_bytes));
-    const bool enough = grid.tiles() >= kernels::max_tiles_per_item * items_per_thread * threads;
+    const bool many = call.type == NumberType::bfloat16 ||
+                      outgrow_cache(product_of_sizes(grid.sizes.keys, row_bytes));
+    const bool enough = grid.tiles() >= kernels::max_tiles_per_item * 4 * threads;
     return grid.splits == 1 && many && enough ? kernels::max_tiles_per_item : 1;
 }
 
 template <class T>
 TileGrid make_grid(std::size_t lanes, const AttentionCall<T>& call, const FusedOutputs<T>& out,
                    std::size_t threads, const FusedUse& use) {
-    constexpr std::size_t few_rows = 512;
-    // Up to this many queries per key head do not fill a vector.
-    constexpr std::size_t row_by_row = 4;
+    // Up to so many queries per key head do not fill a vector.
+    constexpr std::size_t few_rows = 512, row_by_row = 4;
     const auto& query = call.query.shape();
     const TileSizes sizes{query[0], query[1], query[2], call.key.shape(2)};
     const std::size_t group = sizes.heads / call.key.shape(1);
@@ -93,15 +89,14 @@ template <class T>
 void FusedCall<T>::allocate(FusedWorker<T>& worker, bool weights) const {
     reserve(worker);
     worker.scratch.reserve(tile_scratch() * grid_.tiles_per_item);
-    const std::size_t lanes = entries_.lanes, keys = grid_.sizes.keys;
-    worker.weights.reserve(grid_.by_rows ? kernels::block_keys
-                                         : kernels::weights_size(lanes, keys, weights) +
-                                               (has_pairs_ ? lanes * kernels::block_keys / 2 : 0));
+    const std::size_t lanes = entries_.lanes, keys = grid_.sizes.keys,
+                      of_pairs = has_pairs_ ? lanes * kernels::block_keys / 2 : 0,
+                      of_tile = kernels::weights_size(lanes, keys, weights) + of_pairs;
+    worker.weights.reserve(grid_.by_rows ? kernels::block_keys : of_tile);
     if (has_pairs_) {
-        constexpr std::size_t most = std::size_t{16} << 20;
         const std::size_t blocks = (keys + kernels::block_keys - 1) / kernels::block_keys,
                           block = kernels::pairs_size(d_k(), d_v());
-        const bool of_head = blocks * block * sizeof(T) <= most;
+        const bool of_head = blocks * block * sizeof(T) <= std::size_t{16} << 20;
         worker.pairs.reserve((of_head ? blocks : 1) * block);
         if (of_head) worker.is_paired.reserve(blocks);
     }

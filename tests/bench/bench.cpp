@@ -62,32 +62,24 @@ std::vector<Case> standard_cases() {
                                     {8, 2048, 128},
                                     {8, 1000, 80},
                                     {8, 1000, 96}})
-        for (const char* what : {"attention", "backward"})
+        for (const char* what : {"attention", "backward", "bfloat16"})
             for (bool causal : {false, true})
                 cases.push_back({what, heads, tokens, tokens, d, causal});
-    for (auto [heads, tokens, d] :
-         {Size{12, 1024, 64}, {12, 4096, 64}, {1, 16384, 64}, {8, 2048, 128}})
-        for (bool causal : {false, true})
-            cases.push_back({"bfloat16", heads, tokens, tokens, d, causal});
-    for (bool causal : {false, true}) {
-        cases.push_back({"attention", 1, 128, 128, 64, causal, 64});
-        cases.push_back({"weights", 1, 4096, 4096, 64, causal});
-    }
-    cases.push_back({"window 256", 1, 16384, 16384, 64, true});
-    cases.push_back({"dropout", 1, 4096, 4096, 64, true});
-    cases.push_back({"decode", 8, 1, 65536, 64});
-    cases.push_back({"projection", 1, 4096, 768, 768});
+    for (bool causal : {false, true})
+        cases.insert(cases.end(), {{"attention", 1, 128, 128, 64, causal, 64},
+                                   {"weights", 1, 4096, 4096, 64, causal}});
+    cases.insert(cases.end(), {{"window 256", 1, 16384, 16384, 64, true},
+                               {"dropout", 1, 4096, 4096, 64, true},
+                               {"decode", 8, 1, 65536, 64},
+                               {"projection", 1, 4096, 768, 768}});
     return cases;
 }
 
 double flops(const Case& c) {
     const auto real = [](std::size_t n) { return static_cast<double>(n); };
     if (c.what == "projection") return 2 * real(c.q_len) * real(c.kv_len) * real(c.d);
-    double pairs = real(c.q_len) * real(c.kv_len);
-    if (c.what == "window 256")
-        pairs = real(c.q_len) * 257;
-    else if (c.causal)
-        pairs /= 2;
+    const double keys = c.what == "window 256" ? 257 : real(c.kv_len) / (c.causal ? 2 : 1),
+                 pairs = real(c.q_len) * keys;
     // The backward pass has 5 products, besides what it computes of the forward pass again.
     return (c.what == "backward" ? 10 : 4) * real(c.batch) * real(c.heads) * pairs * real(c.d);
 }
@@ -317,7 +309,8 @@ struct Options {
     std::vector<std::size_t> threads, shape;
     std::size_t queries = 0, growth = 0;
     double seconds = 2;
-    bool causal = false, backward = false, bfloat16 = false, json = false;
+    std::string what = "attention";
+    bool causal = false, json = false;
 };
 
 void report(const Case& c, const Measured& m, std::size_t threads, bool json) {
@@ -355,10 +348,7 @@ void run(const Options& options) {
     std::vector<Case> cases = standard_cases();
     if (const auto& shape = options.shape; !shape.empty()) {
         const std::size_t queries = options.queries == 0 ? shape[1] : options.queries;
-        cases = {{options.backward   ? "backward"
-                  : options.bfloat16 ? "bfloat16"
-                                     : "attention",
-                  shape[0], queries, shape[1], shape[2], options.causal}};
+        cases = {{options.what, shape[0], queries, shape[1], shape[2], options.causal}};
     }
     for (std::size_t count : threads) {
         ThreadPool workers(count);
@@ -391,8 +381,8 @@ int main(int argc, char** argv) {
         ->needs(shape)
         ->check(CLI::Range(1, 1 << 24));
     app.add_flag("--causal", options.causal, "with --shape")->needs(shape);
-    app.add_flag("--bfloat16", options.bfloat16, "with --shape")->needs(shape);
-    app.add_flag("--backward", options.backward, "with --shape: the gradients")->needs(shape);
+    app.add_option("--what", options.what, "with --shape: attention, backward or bfloat16")
+        ->needs(shape);
     app.add_option("--seconds", options.seconds, "time to spend on each shape (default 2)")
         ->check(CLI::PositiveNumber);
     app.add_flag("--growth{1}", options.growth,

@@ -32,7 +32,7 @@ def torch_job(job):
         for x in (q, k, v):
             x.requires_grad_()
         out = compute()
-        grad = torch.from_numpy(numpy.random.default_rng(2).random(out.shape, numpy.float32))
+        grad = torch.from_numpy(numpy.random.default_rng(2).random(out.shape, numpy.float32)).to(out.dtype)
 
         def differentiate():
             return torch.autograd.grad(out, (q, k, v), grad, retain_graph=True)

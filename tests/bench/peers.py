@@ -64,11 +64,11 @@ def ask(*command, **environment):
     return json.loads(done.stdout)
 
 
-def attn_run(shape, threads, seconds, words=()):
+def attn_run(shape, threads, seconds, what="attention"):
     dimensions = f"{shape['heads']},{shape['keys']},{shape['width']}"
     return ask(BENCH, "--shape", dimensions, "--queries", shape["queries"], "--threads", threads,
                "--seconds", seconds, "--json", *["--causal"] * shape["causal"],
-               *["--backward"] * shape["backward"], *words)
+               "--what", "backward" if shape["backward"] else what)
 
 
 def peer_run(peer, shape, threads, seconds):
@@ -109,7 +109,7 @@ def compare(peer, shape, threads, options):
     attn, other = [], []
     run = shape, threads, options.seconds
     for pair in range(options.pairs):
-        turns = [lambda: attn.append(attn_run(*run, ["--bfloat16"] * is_bfloat16(peer["method"]))),
+        turns = [lambda: attn.append(attn_run(*run, "bfloat16" if is_bfloat16(peer["method"]) else "attention")),
                  lambda: other.append(peer_run(peer, *run))]
         for turn in turns if pair % 2 == 0 else reversed(turns):
             turn()
