@@ -185,10 +185,11 @@ private:
             recorder_.keep_as_is("grad_sink", std::move(sums));
         }
         const std::vector<std::string> masks = additive_masks(plan_.operands);
-        for (std::size_t i = 0; i < by.biases.size(); ++i)
-            record_operand(
-                masks[i] == "mask" ? ArrayId("grad_mask") : ArrayId("grad_key_padding_mask"),
-                Array<T>(by.biases[i]));
+        for (std::size_t i = 0; i < by.biases.size(); ++i) {
+            const OperandRow& mask = *find_row(operand_rows, &OperandRow::key, masks[i]);
+            if (const auto gradient = gradient_by(*find_array(mask.array)))
+                record_operand(*gradient, Array<T>(by.biases[i]));
+        }
         return by;
     }
 

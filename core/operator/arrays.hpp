@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
+#include <iterator>
 #include <optional>
 #include <span>
 #include <stdexcept>
@@ -44,6 +45,19 @@ enum class Axis {
     scalar,  ///< of length 1; in JSON the number alone
     top      ///< the setting of that name: keys listed for each query
 };
+
+/// Their names in results, in the same order.
+inline constexpr std::string_view scalar_axis = "scalar";
+inline constexpr std::string_view axis_names[] = {
+    "",         "batch",  "heads",  "heads", "heads", "heads",     "heads", "tokens", "q_len",
+    "past_len", "kv_len", "kv_len", "d_in",  "d_in",  "d_in",      "d_k",   "d_v",    "d_out",
+    "d_in",     "d_out",  "d_out",  "d_out", "heads", scalar_axis, "top"};
+static_assert(std::size(axis_names) == static_cast<std::size_t>(Axis::top) + 1);
+
+/// `heads_apart`: the result does not concatenate the heads.
+constexpr std::string_view axis_name(Axis axis, bool heads_apart = false) {
+    return axis == Axis::d_out && heads_apart ? "d_v" : axis_names[static_cast<std::size_t>(axis)];
+}
 
 /// Conditions for an array to exist in a question, as bits.
 namespace needs {
@@ -318,6 +332,13 @@ inline std::vector<std::string> names_of_arrays() {
     std::vector<std::string> names;
     for (const ArrayRow& array : emitted_arrays) names.emplace_back(array.name);
     return names;
+}
+
+/// The gradient by an array; nothing if there is none.
+constexpr std::optional<ArrayId> gradient_by(ArrayId array) {
+    for (std::size_t index = 0; index < all_arrays.size(); ++index)
+        if (all_arrays[index].gradient_of == array.index) return ArrayId(index);
+    return std::nullopt;
 }
 
 /// The scores after each additive mask, and where each of these masks allows a key.

@@ -9,40 +9,6 @@
 
 namespace attn {
 
-inline constexpr std::string_view scalar_axis = "scalar";
-
-/// The layout in results. `heads_apart`: the result does not concatenate the heads.
-constexpr std::string_view axis_name(Axis axis, bool heads_apart = false) {
-    switch (axis) {
-        case Axis::none: return "";
-        case Axis::batch: return "batch";
-        case Axis::heads:
-        case Axis::kv_heads:
-        case Axis::cache_heads:
-        case Axis::heads_apart:
-        case Axis::groups: return "heads";
-        case Axis::tokens: return "tokens";
-        case Axis::q_len: return "q_len";
-        case Axis::past_len: return "past_len";
-        case Axis::new_keys:
-        case Axis::kv_len: return "kv_len";
-        case Axis::d_in:
-        case Axis::d_context:
-        case Axis::d_value_input:
-        case Axis::joined: return "d_in";
-        case Axis::top: return "top";
-        case Axis::d_k: return "d_k";
-        case Axis::d_v: return "d_v";
-        case Axis::d_out: return heads_apart ? "d_v" : "d_out";
-        case Axis::query_width:
-        case Axis::key_width:
-        case Axis::value_width: return "d_out";
-        case Axis::sinks: return "heads";
-        case Axis::scalar: return scalar_axis;
-    }
-    return "";
-}
-
 /// Where each axis comes from, of axes with these names that are (batch, heads, sequence, d) or
 /// some of them; an empty name is that of heads.
 inline std::vector<std::size_t> order_of_axes(QkvFormat format,
