@@ -187,8 +187,8 @@ private:
         const std::vector<std::string> masks = additive_masks(plan_.operands);
         for (std::size_t i = 0; i < by.biases.size(); ++i) {
             const OperandRow& mask = *find_row(operand_rows, &OperandRow::key, masks[i]);
-            if (const auto gradient = gradient_by(*find_array(mask.array)))
-                record_operand(*gradient, Array<T>(by.biases[i]));
+            if (const auto id = gradient_by(*find_array(mask.array)))
+                record_operand(*id, Array<T>(by.biases[i]));
         }
         return by;
     }
