@@ -325,6 +325,6 @@ void write_scores(HeadView& h);     ///< the query vector, its scores, their ste
 void write_mask(HeadView& h);       ///< which keys are masked, and by which rules
 void write_weights(HeadView& h);    ///< softmax, dropout, sum of the values
 void write_gradients(HeadView& h);  ///< from the output back, of a question with --backward
-void write_step(HeadView& h);       ///< of linear attention, in place of these
+void write_step(HeadView& h);       ///< of linear attention, instead of these
 
 }  // namespace attn::cli

@@ -76,7 +76,7 @@ std::optional<NumberType> widened_type(const Request& request, const io::ResultH
     throw setting_error(request, "dtype",
                         concat(location, " holds ", name, " rounded to ", row_of(type).name,
                                "; expected --dtype ", row_of(type).name,
-                               ", or the question's own input and flags in place of the result"));
+                               ", or the question's own input and flags instead of the result"));
 }
 
 RealArray read_saved(const Input& input, const std::string& name, NumberType dtype) {

@@ -308,7 +308,7 @@ constexpr Option table[] = {
     {"target", gradients, all_modes, operand_field, {}, "FILE",
      "what --loss mse compares with, in the shape of context_vectors (no default)", source},
     {"grad_output", gradients, all_modes, operand_field, {}, "FILE",
-     "in place of a loss: its gradient by context_vectors, as out.backward(...) takes it (default ones)", source},
+     "instead of a loss: its gradient by context_vectors, as out.backward(...) takes it (default ones)", source},
 
     {"output", output, all_modes, field_of<&R::output>, {}, "FILE",
      "write there, whole or not at all (default -, standard output)", as_flag | in_explain | in_model, 'o'},

@@ -93,7 +93,7 @@ constexpr std::uint16_t half_of_double(double x) {
 constexpr std::uint16_t bfloat16_of_double(double x) {
     return small_of_double<std::uint16_t, 7, -126, 0x7f80, 0x7fc0>(x);
 }
-/// In place of an infinity NaN, as in PyTorch.
+/// NaN instead of an infinity, as in PyTorch.
 constexpr std::uint8_t e4m3_of_double(double x) {
     return small_of_double<std::uint8_t, 3, -6, 0x7f, 0x7f>(x);
 }

@@ -7,7 +7,7 @@ namespace {
 
 constexpr double no_number = std::numeric_limits<double>::quiet_NaN();
 
-/// The largest number in place of those beyond it, of a floating-point type that saturates.
+/// The largest number instead of those beyond it, of a floating-point type that saturates.
 double within_range(double number, const StoredType& type) {
     const double largest = row_of(type.kind).largest;
     return type.saturates && std::abs(number) > largest ? std::copysign(largest, number) : number;
@@ -61,7 +61,7 @@ double stored_number(double number, const StoredType& type) {
 
 /// From the word of the least number to that of the largest; of words that wrap, the last is not
 /// brought into the range. Of floating-point types these are the numbers themselves, and infinities
-/// in place of NaN beyond the range.
+/// instead of NaN beyond the range.
 RightWords::Range RightWords::range(double truth, double bound) const {
     const bool is_exact = bound == 0 || !std::isfinite(truth);
     const double least = is_exact ? truth : truth - bound, most = is_exact ? truth : truth + bound;

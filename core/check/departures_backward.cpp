@@ -6,7 +6,7 @@ namespace {
 
 using Backward = BackwardConvention;
 
-/// What other programs have in place of the question's, in words.
+/// What other programs have instead of the question's, in words.
 struct BackwardRow {
     const char* words;
     void (*change)(Backward& how);

@@ -18,25 +18,25 @@ public:
     AddingOrder(std::size_t items, std::size_t items_per_chain)
         : passed_(items), items_per_chain_(items_per_chain) {}
 
-    /// One item's place in the order; at its end it is out of the way, however it ends.
-    class Place {
+    /// One item's turn; when it is destroyed, later items no longer wait for it.
+    class Turn {
     public:
-        Place(AddingOrder& order, std::size_t item)
+        Turn(AddingOrder& order, std::size_t item)
             : order_(order), item_(item), first_(item - item % order.items_per_chain_) {}
-        Place(const Place&) = delete;
-        Place& operator=(const Place&) = delete;
-        ~Place() { leave(this, std::numeric_limits<std::size_t>::max()); }
+        Turn(const Turn&) = delete;
+        Turn& operator=(const Turn&) = delete;
+        ~Turn() { leave(this, std::numeric_limits<std::size_t>::max()); }
 
-        static void enter(void* place, std::size_t block) noexcept {
-            const auto& self = *static_cast<Place*>(place);
+        static void enter(void* turn, std::size_t block) noexcept {
+            const auto& self = *static_cast<Turn*>(turn);
             for (std::size_t item = self.first_; item < self.item_; ++item) {
                 std::atomic<std::size_t>& passed = self.order_.passed_[item];
                 for (std::size_t now; (now = passed.load(std::memory_order_acquire)) <= block;)
                     passed.wait(now, std::memory_order_acquire);
             }
         }
-        static void leave(void* place, std::size_t next) noexcept {
-            const auto& self = *static_cast<Place*>(place);
+        static void leave(void* turn, std::size_t next) noexcept {
+            const auto& self = *static_cast<Turn*>(turn);
             std::atomic<std::size_t>& passed = self.order_.passed_[self.item_];
             passed.store(next, std::memory_order_release);
             passed.notify_all();
@@ -124,7 +124,7 @@ private:
     }
 
     void run_item(std::size_t item, Worker& worker) {
-        AddingOrder::Place place(order_, item);
+        AddingOrder::Turn turn(order_, item);
         const TileRows rows = grid_.rows_of(item);
         kernels::Tile<T>& tile = worker.fused.tiles[0];
         fused_.fill_tile(rows, 0, worker.fused);
@@ -142,9 +142,9 @@ private:
              .finite_key = finite.data() + first_key,
              .key = gradients_.key.data() + first_key,
              .value = gradients_.value.data() + (tile.value - call_.value.data()),
-             .enter = AddingOrder::Place::enter,
-             .leave = AddingOrder::Place::leave,
-             .order = &place,
+             .enter = AddingOrder::Turn::enter,
+             .leave = AddingOrder::Turn::leave,
+             .order = &turn,
              .scratch = worker.scratch.data(),
              .kept_keys = kept_keys_});
         for (std::size_t l = 0; !call_.sink.empty() && l < tile.lanes; ++l)

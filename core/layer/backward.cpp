@@ -297,7 +297,7 @@ private:
         recorder_.record("grad_inputs", by_x);
     }
 
-    /// Through the norms of queries and keys, in place, if there are any.
+    /// Through the norms of queries and keys, if there are any.
     void undo_norms(AttentionGradients<T>& by, const Tensor3<T>& x, const Tensor3<T>& of_keys,
                     const Tensor3<T>& of_values) {
         const bool has_norms = weights_ != nullptr && (weights_->query_norm || weights_->key_norm);

@@ -103,9 +103,9 @@ std::shared_ptr<const LayerWeights<T>> rounded_weights(
     LayerWeights<T> weights = *given;
     for (Projection<T>* const p :
          {&weights.query, &weights.key, &weights.value, weights.out ? &*weights.out : nullptr})
-        if (p != nullptr && !is_dry_run()) {
-            round_all(std::span(p->weight.data(), p->weight.size()), dtype);
-            round_all(std::span(p->bias.data(), p->bias.size()), dtype);
+        if (p != nullptr) {
+            round_all(std::span(p->weight.begin(), p->weight.end()), dtype);
+            round_all(std::span(p->bias.begin(), p->bias.end()), dtype);
         }
     for (std::optional<InputNorm>* const norm : {&weights.query_norm, &weights.key_norm})
         if (*norm) round_norm(**norm, dtype);
@@ -135,11 +135,11 @@ void keep_token_ids(const Plan& plan, const Operands& operands, Recorder& record
 /// Except masks, which add_rules() rounds.
 template <class T>
 void round_operands(Operands& operands, NumberType dtype) {
-    if (!is_rounded(dtype) || is_dry_run()) return;
+    if (!is_rounded(dtype)) return;
     for (const OperandRow& row : operand_rows) {
         if (row.is_mask() || operands[row].dimension() == 0) continue;
         Array<T> numbers = operands[row].take<T>();
-        round_all(std::span(numbers.data(), numbers.size()), dtype);
+        round_all(std::span(numbers.begin(), numbers.end()), dtype);
         operands[row] = std::move(numbers);
     }
     if (operands.norm) round_norm(*operands.norm, dtype);

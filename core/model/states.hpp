@@ -35,8 +35,8 @@ public:
     }
     /// Rounds the numbers to the dtype.
     void round() {
-        if (is_rounded(dtype_) && !is_dry_run())
-            std::visit([&](auto& x) { round_all(std::span(x.data(), x.size()), dtype_); }, x_);
+        if (is_rounded(dtype_))
+            std::visit([&](auto& x) { round_all(std::span(x.begin(), x.end()), dtype_); }, x_);
     }
     std::size_t depth() const { return shape(0); }
     std::size_t rows() const { return shape(1); }

@@ -75,7 +75,7 @@ enum Need : unsigned {
     linear = 1U << 9U,       ///< the mechanism is linear attention
     operand = 1U << 10U,     ///< the question has this operand
     backward = 1U << 11U,    ///< gradients are asked for
-    loss = 1U << 12U,        ///< of a loss, in place of a gradient that is given
+    loss = 1U << 12U,        ///< of a loss, not of a gradient that is given
     sink = 1U << 13U
 };
 }  // namespace needs

@@ -47,9 +47,9 @@ public:
     /// Rounds the array to its type.
     template <class Values>
     void finish(ArrayId array, Values& values) {
-        if (is_dry_run()) return;
-        const std::size_t first = round_all(std::span(values.data(), values.size()), type_);
-        if (first != values.size()) note_overflow(array, first, values.shape());
+        const std::span numbers(values.begin(), values.end());
+        const std::size_t first = round_all(numbers, type_);
+        if (first != numbers.size()) note_overflow(array, first, values.shape());
     }
 
     /// The first infinity of each array that was made by rounding a finite number to the type.

@@ -79,7 +79,7 @@ template <class T>
 using ApplyStep = void (*)(std::span<T> scores, const ScoreRow& row, std::size_t index);
 
 /// Multiplies gradients of the step's results by its derivative at these scores, its input; of a
-/// formula the settings have the derivative in its place.
+/// formula the settings have the derivative instead.
 template <class T>
 using StepBack = void (*)(std::span<T> gradients, std::span<const T> scores, const ScoreRow& row,
                           std::size_t index);
