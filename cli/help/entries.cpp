@@ -149,8 +149,11 @@ void add_array(std::vector<HelpEntry>& entries, const std::string& word, std::si
     const ArrayRow* const found = find_row(emitted_arrays, &ArrayRow::name, word);
     if (found == nullptr) return;
     const bool has_batch = found->axes.front() == Axis::batch;
+    std::string meaning = meaning_in("requests", "name", word);
+    if (meaning.empty())
+        meaning = "The gradient of the loss by " + word.substr(word.find('_') + 1) + ".";
     entries.push_back({"array " + word,
-                       paragraph(meaning_in("requests", "name", word), columns) +
+                       paragraph(meaning, columns) +
                            paragraph("Axes " + axes_of(*found) +
                                          (has_batch ? ", without batch for a single input" : "") +
                                          "; written with --emit " + word + ".",

@@ -304,7 +304,7 @@ constexpr Option table[] = {
     {"backward", gradients, all_modes, setting<&S::backward>, {}, "",
      "also the gradients of a loss by inputs, parameters and each step, as autograd has them (default off)"},
     {"loss", gradients, all_modes, setting_among<loss_names, &S::loss>, {}, "",
-     "of the context vectors: their sum, their mean, or the mean of squared differences from --target"},
+     "of the context vectors: their sum, their mean, or the mean of squared differences from --target (default: mse with --target, else sum)"},
     {"target", gradients, all_modes, operand_field, {}, "FILE",
      "what --loss mse compares with, in the shape of context_vectors (no default)", source},
     {"grad_output", gradients, all_modes, operand_field, {}, "FILE",
