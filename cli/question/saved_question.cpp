@@ -73,10 +73,10 @@ std::optional<NumberType> widened_type(const Request& request, const io::ResultH
 /// The digits that a finer type would read are not in the result.
 [[noreturn]] void refuse_rounded(const Request& request, const std::string& location,
                                  const std::string& name, NumberType type) {
-    throw setting_error(request, "dtype",
-                        concat(location, " holds ", name, " rounded to ", row_of(type).name,
-                               "; expected --dtype ", row_of(type).name,
-                               ", or the question's own input and flags instead of the result"));
+    throw setting_error(
+        request, "dtype",
+        concat(location, " holds ", name, " rounded to ", row_of(type).name, "; expected --dtype ",
+               row_of(type).name, ", or the question's own input and flags instead of the result"));
 }
 
 RealArray read_saved(const Input& input, const std::string& name, NumberType dtype) {

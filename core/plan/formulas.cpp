@@ -111,9 +111,7 @@ std::vector<NamedFormula> make_mask_formulas(const Settings& s, const Plan& plan
     if (s.cu_seqlens_k != nullptr && s.cu_seqlens == nullptr)
         refuse("cu_seqlens_k", "requires --cu-seqlens");
     if (!s.block_size.empty() && s.block_mask == nullptr)
-        refuse("block_size",
-               "requires --block-mask; a model's longest input is --context-length, without "
-               "--block-size");
+        refuse("block_size", "requires --block-mask");
     if (!s.grid.empty() && s.neighborhood.empty()) refuse("grid", "requires --neighborhood");
     if (s.masks_by_position() && s.relative_bias != nullptr)
         refuse("relative_bias", "is by index; expected no --mask-by position");
