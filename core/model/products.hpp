@@ -31,7 +31,7 @@ const Backend& backend_of_products(std::string_view kernel);
 
 /// x W^T + b, (1, rows, d_in) to (1, rows, d_out). Errors:
 /// those of ParameterSource::read.
-States apply(const Compute& compute, const LinearMap& map, const States& x);
+States apply(const Compute& compute, const LinearMap& given, const States& x);
 
 /// The same by the fused kernel of `compute`, x having rows of d_in elements, out of d_out, the
 /// bias d_out or none. Weights are used where the mapped file has them, or decoded in parts. An

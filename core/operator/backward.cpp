@@ -1,8 +1,6 @@
 // The reference of every faster path, as reference.cpp is of the forward pass.
 #include "core/operator/backward.hpp"
 
-#include <ranges>
-
 #include "core/expression/derivative.hpp"
 #include "core/operator/products.hpp"
 
@@ -161,7 +159,8 @@ AttentionGradients<T> attend_backward(const AttentionCall<T>& call, const Tensor
         return i == 0 ? ArrayId("scores") : taken[i - 1].step.emits[taken[i - 1].index];
     };
     std::size_t next = taken.size();
-    for (const ScoreStep& step : std::views::reverse(score_steps())) {
+    for (std::size_t row = score_steps().size(); row-- > 0;) {
+        const ScoreStep& step = score_steps()[row];
         if (step.emits[0] == "capped_scores") recorder.record("grad_capped_scores", by_scores);
         if (step.emits[0] == "scaled_scores") recorder.record("grad_scaled_scores", by_scores);
         for (; next > 0 && &taken[next - 1].step == &step; --next)
