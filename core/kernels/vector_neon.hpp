@@ -32,7 +32,8 @@ struct FloatOf {
     void store_first(float* p, std::size_t count) const {
         float all[lanes];
         store(all);
-        for (std::size_t i = 0; i < count; ++i) p[i] = all[i];
+        for (std::size_t i = 0; i < lanes; ++i)
+            if (i < count) p[i] = all[i];
     }
     static void finish_stores() {}
 
@@ -128,7 +129,8 @@ struct Double {
     void store_first(double* p, std::size_t count) const {
         double all[lanes];
         store(all);
-        for (std::size_t i = 0; i < count; ++i) p[i] = all[i];
+        for (std::size_t i = 0; i < lanes; ++i)
+            if (i < count) p[i] = all[i];
     }
     static void finish_stores() {}
 
