@@ -104,10 +104,11 @@ void OperandScales::apply(Operands& operands, const OperandRow& row, bool is_don
     const bool codes = (std::exchange(are_codes_, false) || !request_.settings.held) && !is_done;
     RealArray& array = operands[row];
     if (array.dimension() == 0) return;
-    const std::optional<NumberType> type = is_held(row) ? request_.settings.held : std::nullopt;
+    const bool rounds = is_held(row) && request_.settings.held;
+    const NumberType type = request_.settings.held.value_or(NumberType::float32);
     const char* const key = is_of_keys(row) ? "key_scale" : "value_scale";
     if (has(row)) is_used_[is_of_keys(row) ? 0 : 1] = true;
-    if (!type && !(has(row) && codes)) return;
+    if (!rounds && !(has(row) && codes)) return;
     auto one = Array<double>::from_shape({1});
     *one.begin() = 1;
     const Array<double>& scale = has(row) ? **scale_of(row) : one;
@@ -139,7 +140,7 @@ void OperandScales::apply(Operands& operands, const OperandRow& row, bool is_don
             }
             const double factor = scale.data()[from];
             double number = double{numbers.data()[i]} * (codes ? factor : 1);
-            if (type) number = held(number / factor, *type, row.key) * factor;
+            if (rounds) number = held(number / factor, type, row.key) * factor;
             numbers.data()[i] = static_cast<T>(number);
         }
     });
