@@ -70,6 +70,34 @@ def softmax_question(rng, index):
     return request, weights
 
 
+def drawn_question(rng, draws):
+    """A layer whose parameters are drawn or left out, or an operator in another order of axes."""
+    batch, tokens, keys, d = rng.randint(1, 2), rng.randint(1, 6), rng.randint(1, 6), rng.randint(2, 5)
+    new = lambda *shape: draws.standard_normal(shape).tolist()  # noqa: E731
+    kind = rng.choice(["wrapper", "none", "joined", "value_input", "order", "packed"])
+    if kind == "order":
+        order = rng.choice(["bshd", "sbhd"])
+        axes = {"bshd": (0, 2, 1, 3), "sbhd": (2, 0, 1, 3)}[order]
+        operand = lambda *shape: draws.standard_normal(shape).transpose(axes).tolist()  # noqa: E731
+        return {"mode": "sdpa", "qkv_format": order, "query": operand(batch, 4, tokens, d), "key": operand(batch, 2, keys, d),
+                "value": operand(batch, 2, keys, 3), "rope": rng.choice(["half", "none"]) if d % 2 == 0 else "none"}
+    if kind == "packed":
+        first = rng.randint(1, tokens)
+        return {"mode": "sdpa", "cu_seqlens": [0, first, first + tokens], "causal": rng.random() < 0.5,
+                **{name: new(first + tokens, 2, d) for name in ("query", "key", "value")}}
+    request = {"inputs": new(batch, tokens, d), "seed": rng.randint(0, 99), "qkv_bias": rng.random() < 0.5}
+    if kind == "wrapper":
+        return request | {"mode": "multihead", "style": "wrapper", "heads": rng.randint(1, 3), "d_out": rng.randint(1, 3),
+                          "dropout": rng.choice([0, 0.3])}
+    if kind == "none":
+        return {"mode": rng.choice(["self", "causal"]), "init": "none", "inputs": request["inputs"]}
+    if kind == "value_input":
+        return request | {"mode": "cross", "heads": 2, "d_out": 4, "context": new(batch, keys, 3),
+                          "value_input": new(batch, keys, 2), "init": "linear"}
+    return request | {"mode": "multihead", "heads": 2, "d_out": 6, "init": rng.choice(["rand", "mha", "xavier"][:3 if d == 6 else 1]),
+                      "kv_heads": rng.choice([1, 2])}
+
+
 def linear_question(rng, draws):
     batch, kv_heads, tokens, d, d_v = rng.randint(1, 2), rng.randint(1, 3), rng.randint(1, 7), rng.randint(1, 5), rng.randint(1, 4)
     heads = kv_heads * rng.randint(1, 2)
@@ -137,10 +165,12 @@ def check_generated(attn, options, folder):
     for i in range(options.count):
         rng = random.Random(f"{options.seed}/{i}")
         draws = np.random.RandomState(rng.randrange(2**32))
-        request, weights = (linear_question(rng, draws), {}) if i % 4 == 3 else softmax_question(rng, i)
+        request, weights = ((linear_question(rng, draws), {}) if i % 4 == 3 else
+                            (drawn_question(rng, draws), {}) if i % 4 == 1 else softmax_question(rng, i))
         request |= {"dtype": "float64", "backward": True, "id": i}
-        if request["mode"] != "sdpa" and rng.random() < 0.5 and len(np.shape(request.get("inputs", 0))) == 3:
-            request["batch_first"] = True
+        if "context" not in request and "past_key" not in request and rng.random() < 0.3 and \
+                len(np.shape(request.get("inputs", 0))) == 3:
+            request |= {"batch_first": False, "inputs": np.swapaxes(request["inputs"], 0, 1).tolist()}
         cases.append((i, request, weights, draws, rng))
         save(folder, i, weights)
     shapes = run(attn, [r | {"emit": ["context_vectors"]} for _, r, _, _, _ in cases], folder)
