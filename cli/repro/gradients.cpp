@@ -1,7 +1,5 @@
 // The gradients that a program compares with, and their tolerances.
 #include <algorithm>
-#include <cmath>
-#include <iterator>
 
 #include "cli/repro/program.hpp"
 #include "core/check/their_array.hpp"
@@ -35,67 +33,24 @@ void take_axes_of(const ProgramArray& operand, const Plan& plan, ProgramArray& g
     }
 }
 
-/// Moves every number by some units in the last place.
-Operands moved(const Operands& given, double by, std::uint64_t state) {
-    Operands copy = given;
-    for (const OperandRow& row : operand_rows)
-        if (!copy.is_boolean[row])
-            copy[row].visit([&](auto& array) {
-                for (auto& x : array) {
-                    state = state * 6364136223846793005U + 1442695040888963407U;
-                    x *=
-                        static_cast<std::decay_t<decltype(x)>>(state >> 63U != 0 ? 1 + by : 1 - by);
-                }
-            });
-    return copy;
-}
-
 }  // namespace
 
-void add_gradients(Repro& program, const PlannedQuestion& planned, const Result& result,
-                   ThreadPool& pool) {
-    if (!program.plan.config.backward) return;
-    const NumberType dtype = program.plan.config.dtype;
-    constexpr std::uint64_t draws = 4;
-    constexpr double ulps = 8, margin = 16;
-    std::vector<std::vector<NamedArray>> others;
-    for (std::uint64_t seed = 0; seed < draws; ++seed)
-        others.push_back(compute(program.plan,
-                                 moved(planned.question.operands, ulps * row_of(dtype).unit, seed),
-                                 pool)
-                             .arrays);
-    std::vector<ProgramArray> gradients, tolerances;
-    double largest = 0;
+void add_gradients(Repro& program, const Problem& problem, const Result& result, ThreadPool& pool) {
     for (const NamedArray& array : result.arrays) {
         const ArrayId id = *find_array(array.name);
         if ((id.row().needs & needs::backward) == 0) continue;
         const auto extent = shape_of_all_axes(program.plan, id);
         ProgramArray gradient{
             array.name, {extent.begin(), extent.end()}, io::shape_of(array), elements_of(array)};
-        double error = 0;
-        for (const std::vector<NamedArray>& other : others) {
-            const std::vector<double> theirs = elements_of(*array_named(array.name, other));
-            for (std::size_t i = 0; i < theirs.size(); ++i)
-                error = std::max(error, std::abs(theirs[i] - gradient.values[i]));
-        }
-        for (const double x : gradient.values) largest = std::max(largest, std::abs(x));
+        check_finite(gradient);
+        const std::vector<double> bounds = tolerances_of(problem, id, gradient, pool).values;
+        program.tolerances.push_back(
+            {array.name + "_tolerance", {1}, {1}, {*std::ranges::max_element(bounds)}});
         if (gradient.shape.size() == 1) gradient.full = gradient.shape;
         if (const ProgramArray* operand = program.find(array.name.substr(array.name.find('_') + 1)))
             take_axes_of(*operand, program.plan, gradient);
-        check_finite(gradient);
-        tolerances.push_back({array.name + "_tolerance", {1}, {1}, {margin * error}});
-        gradients.push_back(std::move(gradient));
+        program.expected.push_back(std::move(gradient));
     }
-    // What is 0 in one program may be the rounding error of a difference in another, and norms
-    // divide these by numbers that may be small.
-    const bool has_norm =
-        program.input_norm || program.query_norm || program.key_norm || program.plan.config.qk_norm;
-    const double of_zero = margin * (has_norm ? margin : 1) * row_of(dtype).unit * largest;
-    for (ProgramArray& tolerance : tolerances)
-        tolerance.values[0] =
-            with_three_digits(tolerance.values[0] + of_zero + row_of(dtype).least_normal(), dtype);
-    std::ranges::move(gradients, std::back_inserter(program.expected));
-    std::ranges::move(tolerances, std::back_inserter(program.tolerances));
 }
 
 }  // namespace attn::cli

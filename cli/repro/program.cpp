@@ -51,14 +51,15 @@ void check_finite(const ProgramArray& array) {
     }
 }
 
+namespace {
+
+using Axes = std::vector<std::size_t>;
+
+/// The value with three digits, not below it but for the rounding to the type.
 double with_three_digits(double value, NumberType dtype) {
     // Half a unit of the third digit is at most 0.5 %. Unlike stod, strtod takes subnormal numbers.
     return row_of(dtype).round(std::strtod(io::scientific_text(value * 1.005, 2).c_str(), nullptr));
 }
-
-namespace {
-
-using Axes = std::vector<std::size_t>;
 
 /// Adds the operands of one question, with all axes and with those that the question has.
 class OperandList {
@@ -186,10 +187,8 @@ private:
     Repro& program_;
 };
 
-/// For each element of an array, the largest difference between two computations of the problem in
-/// its plan's type, with three digits: twice the bound of `attn check`, plus the smallest normal
-/// number, because programs may flush those below it to 0. Errors: kind input where a computation
-/// may overflow.
+}  // namespace
+
 ProgramArray tolerances_of(const Problem& problem, ArrayId id, const ProgramArray& array,
                            ThreadPool& pool) {
     const NumberType dtype = problem.plan.config.dtype;
@@ -218,6 +217,8 @@ ProgramArray tolerances_of(const Problem& problem, ArrayId id, const ProgramArra
                         "or --dtype float64");
     return tolerances;
 }
+
+namespace {
 
 void add_expected(Repro& program, const Problem& problem, const Result& result, ThreadPool& pool) {
     for (const ArrayId id : {ArrayId("attention_weights"), ArrayId("context_vectors")}) {
@@ -277,9 +278,9 @@ Repro make_program(const PlannedQuestion& planned, const Result& result, ThreadP
     for (const ProgramArray& operand : program.operands) check_finite(operand);
     program.has_masked_rows = has_masked_rows(program, result);
     at_locations(planned.question.request, [&] { check_sums(program, result); });
-    add_expected(program, make_problem(planned.plan, planned.question.operands, result), result,
-                 pool);
-    add_gradients(program, planned, result, pool);
+    const Problem problem = make_problem(planned.plan, planned.question.operands, result);
+    add_expected(program, problem, result, pool);
+    add_gradients(program, problem, result, pool);
     return program;
 }
 

@@ -78,13 +78,15 @@ std::vector<double> elements_of(const NamedArray& array);
 void widen(std::vector<double>& values, std::size_t& columns, std::size_t wanted);
 /// Errors: kind input for a number that is infinite or NaN.
 void check_finite(const ProgramArray& array);
-/// The value with three digits, not below it but for the rounding to the type.
-double with_three_digits(double value, NumberType dtype);
+/// For each element of an array, the largest difference between two computations of the problem in
+/// its plan's type, with three digits: twice the bound of `attn check`, plus the smallest normal
+/// number, because programs may flush those below it to 0. Errors: kind input where a computation
+/// may overflow.
+ProgramArray tolerances_of(const Problem& problem, ArrayId id, const ProgramArray& array,
+                           ThreadPool& pool);
 
-/// Adds the gradients that are expected. Each has one tolerance, without a bound as `attn check`
-/// has: from how far it moves with the operands' last digits.
-void add_gradients(Repro& program, const PlannedQuestion& planned, const Result& result,
-                   ThreadPool& pool);
+/// Adds the gradients that are expected, and one tolerance for each, that of its largest bound.
+void add_gradients(Repro& program, const Problem& problem, const Result& result, ThreadPool& pool);
 
 /// The arrays that a program needs from its question's result.
 inline const std::vector<std::string> emit_of_program{"all"};

@@ -156,7 +156,15 @@ Candidate::BackwardRow& Candidate::backward_row(const RowIndex& at) {
     const double sink =
         std::exp(of_sink.sink_of_head(at.head) - (how.keeps_sum ? own : q).logsumexp.value);
     b.sink = Lane{-sink, square(q.sink_error + model_.unit() * sink), unit * square(sink)} * term;
-    if (c_.blocking == Blocking::renormalize) b.sink = {};
+    if (c_.blocking == Blocking::renormalize) {
+        // 0, but for the rounding of weights that add up to 1 without the sink.
+        double size = 0;
+        for (std::size_t k = 0; k < count; ++k)
+            size += std::abs(p[k].value * b.by_softmax[k].value);
+        const double error =
+            with_errors_ ? 2 * sink * size * (model_.gamma_of_products(count) + model_.unit()) : 0;
+        b.sink = {0, square(error), square(error)};
+    }
 
     b.raw.assign(count, {});
     b.slope.assign(count, 0);
