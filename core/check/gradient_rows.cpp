@@ -156,15 +156,14 @@ Candidate::BackwardRow& Candidate::backward_row(const RowIndex& at) {
     const double sink =
         std::exp(of_sink.sink_of_head(at.head) - (how.keeps_sum ? own : q).logsumexp.value);
     b.sink = Lane{-sink, square(q.sink_error + model_.unit() * sink), unit * square(sink)} * term;
-    if (c_.blocking == Blocking::renormalize) {
-        // 0, but for the rounding of weights that add up to 1 without the sink.
-        double size = 0;
-        for (std::size_t k = 0; k < count; ++k)
-            size += std::abs(p[k].value * b.by_softmax[k].value);
-        const double error =
-            with_errors_ ? 2 * sink * size * (model_.gamma_of_products(count) + model_.unit()) : 0;
-        b.sink = {0, square(error), square(error)};
-    }
+    // Weights that are renormalised add up to 1 without the sink and masked keys, whose gradients
+    // are 0, but for the rounding of the sum.
+    const bool renormalizes = c_.blocking == Blocking::renormalize;
+    double residue = 0;
+    for (std::size_t k = 0; k < count && renormalizes && with_errors_; ++k)
+        residue += std::abs(p[k].value * b.by_softmax[k].value);
+    residue *= 2 * (model_.gamma_of_products(count) + model_.unit());
+    if (renormalizes) b.sink = {0, square(sink * residue), square(sink * residue)};
 
     b.raw.assign(count, {});
     b.slope.assign(count, 0);
@@ -172,6 +171,11 @@ Candidate::BackwardRow& Candidate::backward_row(const RowIndex& at) {
         const Lane& x = b.by_softmax[k];
         b.raw[k] = lane_model_.stored(p[k] * Lane{x.value - term.value, x.squares, x.variance});
         if (p[k].value == 0 && p[k].squares == 0) b.raw[k] = {};
+        if (const double score = q.scores.value[k];
+            residue != 0 && q.is_allowed[k] == 0 && std::isfinite(score)) {
+            const double error = std::exp(score - q.logsumexp.value) * residue;
+            b.raw[k] = {0, square(error), square(error)};
+        }
         b.slope[k] = -p[k].value;
     }
     scores_back(q, b);
@@ -197,7 +201,7 @@ void Candidate::scores_back(const QueryRow& q, BackwardRow& b) {
         switch (stage) {
             case ScoreStage::block:
                 for (std::size_t k = 0; k < count; ++k)
-                    if (q.is_unblocked[k] == 0 &&
+                    if (q.is_unblocked[k] == 0 && c_.blocking != Blocking::renormalize &&
                         !(c_.masked_value_is_added && std::isfinite(c_.masked_value)))
                         multiply(k, {}, false);
                 break;

@@ -4,8 +4,8 @@
 namespace attn {
 namespace {
 
-/// Turns gradients by a row that was normalised, or divided by its length if there is no norm, into
-/// those by the row x before; `error` may be null.
+/// Turns gradients by a normalised row, or without a norm by a row divided by its length, into those
+/// by the row x itself; `error` may be null.
 void norm_back(const LaneModel& model, const InputNorm* norm, bool is_recurrent, const double* x,
                const double* error, double unit, std::vector<Lane>& g) {
     const std::size_t count = g.size();

@@ -113,8 +113,8 @@ private:
     /// by the parameters.
     Tensor3<T> linear_back(const Projection<T>& p, const Tensor3<T>& x, const Tensor3<T>& gradient,
                            ArrayId weight, ArrayId bias) {
-        const std::size_t rows = x.shape(0) * x.shape(1), d_in = p.d_in(), d_out = p.d_out(),
-                          groups = p.groups();
+        const std::size_t d_in = p.d_in(), d_out = p.d_out(), groups = p.groups();
+        const Tensor3<T> whole = columns_of(x, 0, d_in, p.in_out);
         Tensor3<T> by_weight = Tensor3<T>::from_shape(p.weight.shape()), by_x;
         Tensor2<T> by_bias = Tensor2<T>::from_shape({groups, d_out});
         for (std::size_t group = 0; group < groups; ++group) {
@@ -125,16 +125,16 @@ private:
             std::copy_n(p.weight.data() + group * d_in * d_out,
                         back.weight.end() - back.weight.begin(), back.weight.data());
             add(by_x, product(own, back, d_in));
-            // G^T x, or x^T G where W is stored as (d_in, d_out).
-            const Tensor3<T> whole = columns_of(x, 0, d_in, p.in_out);
-            Projection<T> factor{p.in_out ? own : whole, {}, true};
-            const Tensor3<T> left =
-                p.in_out ? whole : columns_of(gradient, group * d_out, d_out, true);
-            const Tensor3<T> part = product(left, factor, p.in_out ? d_out : d_in);
-            std::copy(part.begin(), part.end(), by_weight.data() + group * d_in * d_out);
-            for_each_index(1, [&](std::size_t) {
-                sum_over_rows(own.data(), rows, d_out, by_bias.data() + group * d_out);
+            for_each_index(recorder_.records(bias) ? 1 : 0, [&](std::size_t) {
+                sum_over_rows(own.data(), own.shape(1), d_out, by_bias.data() + group * d_out);
             });
+            if (!recorder_.records(weight)) continue;
+            // G^T x, or x^T G where W is stored as (d_in, d_out).
+            const Projection<T> factor{p.in_out ? own : whole, {}, true};
+            const Tensor3<T> part =
+                p.in_out ? product(whole, factor, d_out)
+                         : product(columns_of(gradient, group * d_out, d_out, true), factor, d_in);
+            std::copy(part.begin(), part.end(), by_weight.data() + group * d_in * d_out);
         }
         keep_parameter(weight, std::move(by_weight), p.in_out);
         keep_parameter(bias, std::move(by_bias), false);

@@ -100,13 +100,7 @@ std::shared_ptr<const LayerWeights<T>> rounded_weights(
     const Plan& plan, std::shared_ptr<const LayerWeights<T>> given) {
     const NumberType dtype = plan.config.dtype;
     if (!is_rounded(dtype)) return given;
-    LayerWeights<T> weights = *given;
-    for (Projection<T>* const p :
-         {&weights.query, &weights.key, &weights.value, weights.out ? &*weights.out : nullptr})
-        if (p != nullptr) {
-            round_all(std::span(p->weight.begin(), p->weight.end()), dtype);
-            round_all(std::span(p->bias.begin(), p->bias.end()), dtype);
-        }
+    LayerWeights<T> weights = with_numbers(*given, [&](T x) { return rounded(x, dtype); });
     for (std::optional<InputNorm>* const norm : {&weights.query_norm, &weights.key_norm})
         if (*norm) round_norm(**norm, dtype);
     return std::make_shared<const LayerWeights<T>>(std::move(weights));

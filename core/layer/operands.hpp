@@ -42,17 +42,9 @@ template <class T>
 std::shared_ptr<const LayerWeights<T>> held(std::shared_ptr<const LayerWeights<T>> weights,
                                             std::optional<NumberType> type) {
     if (!type) return weights;
-    LayerWeights<T> made = *weights;
-    const auto hold = [&](auto& numbers) {
-        for (T& x : numbers) x = static_cast<T>(held(static_cast<double>(x), *type, "dtype"));
-    };
-    for (Projection<T>* const p :
-         {&made.query, &made.key, &made.value, made.out ? &*made.out : nullptr})
-        if (p != nullptr) {
-            hold(p->weight);
-            hold(p->bias);
-        }
-    return std::make_shared<const LayerWeights<T>>(std::move(made));
+    return std::make_shared<const LayerWeights<T>>(with_numbers(*weights, [&](T x) {
+        return static_cast<T>(held(static_cast<double>(x), *type, "dtype"));
+    }));
 }
 
 inline AnyLayerWeights held(AnyLayerWeights weights, std::optional<NumberType> type) {

@@ -1,6 +1,7 @@
 // The parameters of an attention layer: projections, norms of heads, draws.
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <optional>
 
@@ -48,6 +49,16 @@ template <class T>
 LayerWeights<T> allocated_weights(const WeightShapes& shapes) {
     return weights_of_shapes<T>(
         shapes, [](const char*, const ProjectionShape& s) { return allocated<T>(s); });
+}
+
+/// A copy of parameters whose numbers are those that change(number) gives; of norms as they are.
+template <class T, class Change>
+LayerWeights<T> with_numbers(LayerWeights<T> weights, const Change& change) {
+    for_each_projection(weights, [&](const char*, Projection<T>& p) {
+        std::transform(p.weight.begin(), p.weight.end(), p.weight.begin(), change);
+        std::transform(p.bias.begin(), p.bias.end(), p.bias.begin(), change);
+    });
+    return weights;
 }
 
 /// Draws every parameter in PyTorch's order, or in that of `draw_order`: for each group W_query,

@@ -95,8 +95,8 @@ private:
 };
 
 /// numbers_of(x, y)(work) calls work with pointers to the numbers, in the type of the first; null
-/// for empty states. The first's are then rounded to its dtype. In a dry run there are no numbers,
-/// and nothing is called.
+/// for empty states. The first states are then rounded to their dtype. In a dry run there are no
+/// numbers, and nothing is called.
 template <class First, class... Others>
 auto numbers_of(First& first, Others&... others) {
     return [&](const auto& work) {

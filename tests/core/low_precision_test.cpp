@@ -89,14 +89,14 @@ TEST_CASE("low precision: every value, tie and neighbour of a tie of the small t
         wrong += std::isnan(type.widen(type.round(std::bit_cast<double>(0x7ff0'0000'0000'0001u))))
                      ? 0
                      : 1;
-        // All bits that are no number are NaN, but infinity's.
+        // Bits above the largest finite number are NaN, except for those of infinity.
         for (int bits = type.infinite; bits < type.sign; ++bits)
             wrong += std::isnan(type.widen(bits)) || std::isinf(type.widen(type.infinite)) ? 0 : 1;
         CHECK(wrong == 0);
     }
 }
 
-TEST_CASE("low precision: float8 saturates at its largest numbers if it is told to") {
+TEST_CASE("low precision: float8 saturates at its largest finite number with SAT") {
     for (const NumberType kind : {NumberType::float8_e4m3, NumberType::float8_e5m2}) {
         const NumberTypeRow& row = row_of(kind);
         const StoredType saturates{.kind = kind, .saturates = true}, other{.kind = kind};

@@ -25,9 +25,8 @@ static const @type@ $name@extents.$from@ =
 @let arguments $norm_weight, @bias@, @is_rms@, (real)@eps.$norm@
 @end
 
-@# Element (b, h, row, c) of heads, for @rows@ rows: from x by W and b, or x itself. Columns of all
-@# heads are together, but for a grouped W.
-@def project heads x count width W b
+@# Where column c of head h is, in x without W and in W.
+@def indices_of W
 @let head 0
 @if grouped: @let head h
 @if grouped: @let column c
@@ -35,6 +34,12 @@ static const @type@ $name@extents.$from@ =
 @if takes_heads: @let index [b][h][t][c]
 @let weight [@head@][@column@][i]
 @if $W: @if in_out.$W: @let weight [@head@][i][@column@]
+@end
+
+@# Element (b, h, row, c) of heads, for @rows@ rows: from x by W and b, or x itself. Columns of all
+@# heads are together, but for a grouped W.
+@def project heads x count width W b
+@indices_of $W
 @let first 0
 @if $b: @let first $b[@head@][@column@]
     for (int b = 0; b < B; ++b)

@@ -2,13 +2,7 @@
 
 @# The gradient by x of x W^T + b from that of the heads, added to that of other uses of x.
 @def project_back by x count width W b
-@let head 0
-@if grouped: @let head h
-@if grouped: @let column c
-@let index [b][t][@column@]
-@if takes_heads: @let index [b][h][t][c]
-@let weight [@head@][@column@][i]
-@if $W: @if in_out.$W: @let weight [@head@][i][@column@]
+@indices_of $W
     for (int b = 0; b < B; ++b)
         for (int h = 0; h < $count; ++h)
             for (int t = 0; t < @rows@; ++t)
