@@ -74,8 +74,13 @@ public:
 
     AttentionGradients<T> run() {
         prepare();
-        run_in_slots(pool_, grid_.items(),
-                     [&](std::size_t item, std::size_t slot) { run_item(item, workers_[slot]); });
+        // All items of a key head by one thread, if there are enough heads: no one waits then.
+        constexpr std::size_t heads_per_thread = 4;
+        const bool many = key_heads() >= heads_per_thread * pool_.threads();
+        const std::size_t step = many ? grid_.items() / key_heads() : 1;
+        run_in_slots(pool_, grid_.items() / step, [&](std::size_t part, std::size_t slot) {
+            for (std::size_t i = 0; i < step; ++i) run_item(part * step + i, workers_[slot]);
+        });
         if (!call_.sink.empty()) sum_sinks();
         return std::move(gradients_);
     }
