@@ -86,10 +86,10 @@ Gradients<Real> formula(const GeneratedQuestion<T>& question, const Tensor4<T>& 
             x *= product_scale;
             slope[k] = 1;
             if (cap != 0) {
-                const Real level = std::tanh(x / cap), h = std::exp(-2 * std::abs(x / cap));
+                const Real level = std::tanh(x / cap), far = std::exp(-2 * std::abs(x / cap));
                 // The truth does not cancel.
                 slope[k] =
-                    std::is_same_v<Real, T> ? 1 - level * level : 4 * h / ((1 + h) * (1 + h));
+                    std::is_same_v<Real, T> ? 1 - level * level : 4 * far / ((1 + far) * (1 + far));
                 x = cap * level;
             }
             const Real distance = real(k) - position;
