@@ -23,12 +23,13 @@ from wrong.question import random_question, with_infinities
 STEP = 1e-5
 GRADIENTS = {"inputs", "context", "value_input", "query", "key", "value", "past_key", "past_value", "past_state", "decay",
              "beta", "mask", "key_padding_mask", "sink"}
+# Continuous, as differences need.
 SCORE_MODS = ("score - 0.1 * abs(q - k)", "tanh(score / 3) * 3 + 0.2 * score", "score * score / 4 - exp(-abs(score))",
               "q >= k ? score * 1.5 : 0.3 * score", "max(score, -1) + min(score * 0.5, 2)", "pow(abs(score) + 1, 1.5)",
-              "sqrt(score * score + 1) / (2 + h) - log(3 + score * score)", "score % 2.5 + floor(0.2 * k)")
+              "sqrt(score * score + 1) / (2 + h) - log(3 + score * score)", "abs(score % 2.5 - 1.25) + floor(0.2 * k)")
 OF_REFERENCE = {"grad_mask", "grad_key_padding_mask"} | {"grad_" + n for n in (
     "attention_weights", "weights_before_dropout", "capped_scores", "scaled_scores", "scores", "output")}
-PROB_MODS = ("p * p", "p / (p + 0.1)", "p > 0.05 ? p : 0.5 * p", "sqrt(p + 0.01) * exp(-p)")
+PROB_MODS = ("p * p", "p / (p + 0.1)", "p > 0.1 ? p : 10 * p * p", "sqrt(p + 0.01) * exp(-p)")
 
 
 def numbers(listed):

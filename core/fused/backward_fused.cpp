@@ -10,46 +10,35 @@
 namespace attn {
 namespace {
 
-/// The order in which items of work add to the gradients of keys and values that they share, so
-/// that sums do not depend on the threads: an item waits, block by block, for those before it. They
-/// have all begun, since threads take items in order.
-class AddingOrder {
+/// An item's turn in the order in which items add to the gradients of keys and values that they
+/// share, so that sums do not depend on the threads: it waits, block by block, for the items before
+/// it. They have all begun, since threads take items in order.
+class Turn {
 public:
-    AddingOrder(std::size_t items, std::size_t items_per_chain)
-        : passed_(items), items_per_chain_(items_per_chain) {}
+    /// `passed`: for each item the blocks that it adds nothing more to; `first`: of those that
+    /// share keys.
+    Turn(std::vector<std::atomic<std::size_t>>& passed, std::size_t first, std::size_t item)
+        : passed_(passed), first_(first), item_(item) {}
+    Turn(const Turn&) = delete;
+    Turn& operator=(const Turn&) = delete;
+    ~Turn() { leave(this, std::numeric_limits<std::size_t>::max()); }  // also by an exception
 
-    /// One item's turn; when it is destroyed, later items no longer wait for it.
-    class Turn {
-    public:
-        Turn(AddingOrder& order, std::size_t item)
-            : order_(order), item_(item), first_(item - item % order.items_per_chain_) {}
-        Turn(const Turn&) = delete;
-        Turn& operator=(const Turn&) = delete;
-        ~Turn() { leave(this, std::numeric_limits<std::size_t>::max()); }
-
-        static void enter(void* turn, std::size_t block) noexcept {
-            const auto& self = *static_cast<Turn*>(turn);
-            for (std::size_t item = self.first_; item < self.item_; ++item) {
-                std::atomic<std::size_t>& passed = self.order_.passed_[item];
-                for (std::size_t now; (now = passed.load(std::memory_order_acquire)) <= block;)
-                    passed.wait(now, std::memory_order_acquire);
-            }
-        }
-        static void leave(void* turn, std::size_t next) noexcept {
-            const auto& self = *static_cast<Turn*>(turn);
-            std::atomic<std::size_t>& passed = self.order_.passed_[self.item_];
-            passed.store(next, std::memory_order_release);
-            passed.notify_all();
-        }
-
-    private:
-        AddingOrder& order_;
-        std::size_t item_, first_;
-    };
+    static void enter(void* turn, std::size_t block) noexcept {
+        const auto& self = *static_cast<Turn*>(turn);
+        for (std::size_t item = self.first_; item < self.item_; ++item)
+            for (std::size_t now;
+                 (now = self.passed_[item].load(std::memory_order_acquire)) <= block;)
+                self.passed_[item].wait(now, std::memory_order_acquire);
+    }
+    static void leave(void* turn, std::size_t next) noexcept {
+        const auto& self = *static_cast<Turn*>(turn);
+        self.passed_[self.item_].store(next, std::memory_order_release);
+        self.passed_[self.item_].notify_all();
+    }
 
 private:
-    std::vector<std::atomic<std::size_t>> passed_;  // blocks that an item adds nothing more to
-    std::size_t items_per_chain_;
+    std::vector<std::atomic<std::size_t>>& passed_;
+    std::size_t first_, item_;
 };
 
 /// What is kept of a tile has at most this size; what is more is computed twice.
@@ -68,8 +57,7 @@ public:
                  const Tensor4<T>& grad_context, ThreadPool& pool)
         : entries_(kernels::entries_of<T>(kernel)), call_(call), grad_context_(grad_context),
           pool_(pool), fused_(kernel, call, no_outputs_, pool, {.backward = true}),
-          grid_(fused_.grid()), kept_keys_(choose_kept_keys()),
-          order_(grid_.items(), grid_.items() / key_heads()),
+          grid_(fused_.grid()), kept_keys_(choose_kept_keys()), passed_(grid_.items()),
           workers_(std::min(pool.threads(), grid_.items())),
           gradients_{Tensor4<T>::from_shape(call.query.shape()),
                      Tensor4<T>::from_shape(call.key.shape()),
@@ -86,8 +74,13 @@ public:
 
     AttentionGradients<T> run() {
         prepare();
-        run_in_slots(pool_, grid_.items(),
-                     [&](std::size_t item, std::size_t slot) { run_item(item, workers_[slot]); });
+        // All items of a key head by one thread, if there are enough heads: no one waits then.
+        constexpr std::size_t heads_per_thread = 4;
+        const bool many = key_heads() >= heads_per_thread * pool_.threads();
+        const std::size_t step = many ? grid_.items() / key_heads() : 1;
+        run_in_slots(pool_, grid_.items() / step, [&](std::size_t part, std::size_t slot) {
+            for (std::size_t i = 0; i < step; ++i) run_item(part * step + i, workers_[slot]);
+        });
         if (!call_.sink.empty()) sum_sinks();
         return std::move(gradients_);
     }
@@ -124,7 +117,7 @@ private:
     }
 
     void run_item(std::size_t item, Worker& worker) {
-        AddingOrder::Turn turn(order_, item);
+        Turn turn(passed_, item - item % (grid_.items() / key_heads()), item);
         const TileRows rows = grid_.rows_of(item);
         kernels::Tile<T>& tile = worker.fused.tiles[0];
         fused_.fill_tile(rows, 0, worker.fused);
@@ -142,8 +135,8 @@ private:
              .finite_key = finite.data() + first_key,
              .key = gradients_.key.data() + first_key,
              .value = gradients_.value.data() + (tile.value - call_.value.data()),
-             .enter = AddingOrder::Turn::enter,
-             .leave = AddingOrder::Turn::leave,
+             .enter = Turn::enter,
+             .leave = Turn::leave,
              .order = &turn,
              .scratch = worker.scratch.data(),
              .kept_keys = kept_keys_});
@@ -167,7 +160,7 @@ private:
     FusedCall<T> fused_;
     const TileGrid& grid_;
     std::size_t kept_keys_;
-    AddingOrder order_;
+    std::vector<std::atomic<std::size_t>> passed_;
     std::vector<Worker> workers_;
     AttentionGradients<T> gradients_;
     Tensor4<T> finite_key_;       // without elements: the call's keys are finite

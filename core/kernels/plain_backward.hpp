@@ -50,11 +50,12 @@ public:
             T slope = 1, scale = 1;
             for (std::size_t i = 0; i < t_.step_count; ++i) {
                 const Step<T>& step = t_.steps[i];
-                product = apply_plainly(step, t_, lane_, key, product);
                 if (step.kind == StepKind::scale) scale = step.number[lane_];
-                if (step.kind != StepKind::softcap || step.number[lane_] == 0) continue;
-                const T level = product / step.number[lane_];
-                slope = 1 - level * level;
+                if (step.kind == StepKind::softcap && step.number[lane_] != 0) {
+                    const auto x = static_cast<double>(product / step.number[lane_]);
+                    slope = static_cast<T>(1 - __builtin_tanh(x) * __builtin_tanh(x));
+                }
+                product = apply_plainly(step, t_, lane_, key, product);
             }
             const T p = weight(product);
             take(key, p * kept(key), p * (by_weight(key) - of_.mean) * slope * scale);

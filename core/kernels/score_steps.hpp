@@ -135,14 +135,17 @@ struct Slopes {
     std::size_t stride = 0;
 };
 
-/// The soft cap and its derivative, 1 - tanh^2, or 0 for NaN.
+/// The soft cap and its derivative, 1 - tanh^2, or 0 for NaN. Where tanh is near 1 it is
+/// 4 h / (1 + h)^2 with h = e^(-2 |x|), which does not cancel.
 template <class V, class T = typename V::Scalar>
 inline void cap_with_slope(const Step<T>& step, const Column<V>& column, Slopes<T> slopes) {
-    const V cap = V::load(step.number + column.lane);
+    const V cap = V::load(step.number + column.lane), one = V::set(1);
     column.each([&](std::size_t k, V x) {
-        const V level = tanh(x);
-        V::max(V::sub(V::set(1), V::mul(level, level)), V::set(0))
-            .store(slopes.start + k * slopes.stride + column.lane);
+        const V level = tanh(x), size = V::abs(x);
+        const V h = V::mul(exponential(V::mul(size, V::set(-2))), V::set(T(1 / weight_unit)));
+        const V far = V::div(V::mul(h, V::set(4)), V::mul(V::add(one, h), V::add(one, h)));
+        const V slope = V::where_above(size, one, far, V::sub(one, V::mul(level, level)));
+        V::max(slope, V::set(0)).store(slopes.start + k * slopes.stride + column.lane);
         return V::mul(cap, level);
     });
 }

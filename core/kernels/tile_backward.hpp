@@ -181,18 +181,12 @@ private:
         }
         const Rows<T, false> values{t_.value + s.first_key * t_.value_stride, t_.value_stride};
         const Vectors<T> context{context_ + s.first_vector * W, L};
-        const std::size_t vectors = s.end_vector - s.first_vector;
         Fetch<true> fetch(next_, block_size(), steps(block_keys, t_.d_v));
-        if (s.visible == nullptr && t_.keep == nullptr)
-            multiply<V>(vectors, s.keys, values, context, t_.d_v,
-                        Fetching<ByWeight<false>, true>{{*this, s}, fetch});
-        else
-            multiply<V>(vectors, s.keys, values, context, t_.d_v,
-                        Fetching<ByWeight<true>, true>{{*this, s}, fetch});
+        multiply<V>(s.end_vector - s.first_vector, s.keys, values, context, t_.d_v,
+                    Fetching<ByWeight, true>{{*this, s}, fetch});
     }
 
     /// The target of dP: 0 for masked and dropped pairs, and summed by the weights.
-    template <bool masked>
     struct ByWeight {
         const TileBackward& in;
         const Strip& s;
@@ -209,9 +203,9 @@ private:
 #pragma GCC unroll 16
                 for (std::size_t r = 0; r < R; ++r) {
                     V g = gradient[r][n];
-                    if (masked && s.visible != nullptr)
+                    if (s.visible != nullptr)
                         g = V::where(s.visible[first + r] >> lane, g, V::set(0));
-                    if (masked && in.t_.keep != nullptr)
+                    if (in.t_.keep != nullptr)
                         g = V::where(in.t_.keep[key + r] >> lane,
                                      V::mul(g, V::set(static_cast<T>(in.t_.kept_value))),
                                      V::set(0));

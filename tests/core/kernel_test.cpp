@@ -117,11 +117,6 @@ TEST_CASE("kernels: the same bytes from every kernel with a fused multiply-add, 
     }
 }
 
-std::uint64_t number_from_environment(const char* name, std::uint64_t otherwise) {
-    const char* text = std::getenv(name);
-    return text == nullptr ? otherwise : std::strtoull(text, nullptr, 10);
-}
-
 /// How many rows could be checked.
 template <class T>
 std::size_t check_question(std::uint64_t seed) {
@@ -134,8 +129,8 @@ std::size_t check_question(std::uint64_t seed) {
 
 TEST_CASE_TEMPLATE("kernels, generated: every magnitude of scores and values, with every option", T,
                    float, double) {
-    const std::uint64_t first = number_from_environment("ATTN_TEST_SEED", 1);
-    const std::uint64_t count = number_from_environment("ATTN_TEST_CASES", test::cases(300));
+    const std::uint64_t first = test::number_from_environment("ATTN_TEST_SEED", 1);
+    const std::uint64_t count = test::number_from_environment("ATTN_TEST_CASES", test::cases(300));
     std::size_t usable = 0;
     for (std::uint64_t seed = first; seed < first + count; ++seed)
         usable += check_question<T>(seed);

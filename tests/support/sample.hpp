@@ -20,6 +20,11 @@ constexpr std::size_t cases(std::size_t usual) {
     return (usual + one_in - 1) / one_in;
 }
 
+inline std::uint64_t number_from_environment(const char* name, std::uint64_t otherwise) {
+    const char* text = std::getenv(name);
+    return text == nullptr ? otherwise : std::strtoull(text, nullptr, 10);
+}
+
 /// Which of the cases of nested loops are asked here: asked once for each.
 class Sample {
 public:
