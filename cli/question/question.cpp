@@ -7,6 +7,7 @@
 
 #include "cli/question/operands.hpp"
 #include "cli/request/field.hpp"
+#include "cli/request/request_builder.hpp"
 #include "core/base/threads.hpp"
 
 namespace attn::cli {
@@ -42,6 +43,7 @@ public:
                 append_value(given_.emplace_back(GivenSetting{key, {}}).value, *option, request());
             }
             read_named(request(), is_model_of_document(request()), [this] { open_model(); });
+            apply_shorthands(asked_.request);
             if (request().text || request().example || request().settings.rng != Rng::torch)
                 asked_.request = with_text(std::move(asked_.request));
             read_slopes();
@@ -252,7 +254,7 @@ Plan plan_of(Question& question, const PlanOptions& options) {
     const bool asks_rng = is_from_key(asked, "rng") ||
                           (is_from_flag(asked, "rng") && asked.keeps_flag("rng")),
                draws = plan.draws_parameters() || !plan.config.drawn_shape().empty();
-    if (asks_rng && plan.config.rng == Rng::numpy && !draws)
+    if (asks_rng && plan.config.rng != Rng::torch && !draws && !asked.has("device"))
         throw setting_error(asked, "rng",
                             "neither the input nor a parameter is drawn; expected no such flag");
     question.request.settings = plan.config;

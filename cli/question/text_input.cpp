@@ -172,7 +172,7 @@ RealArray with_corners(RealArray drawn, const Request& request) {
 void draw_inputs(const Request& request, Operands& operands) {
     if (request.text) {
         operands["inputs"] = embed(operands.token_ids, *request.vocab_size, *request.embed_dim,
-                                   *request.embed_seed, request.settings.dtype);
+                                   *request.embed_seed, request.settings);
         return;
     }
     RandomStream stream(request.settings);

@@ -63,16 +63,14 @@ constexpr Option table[] = {
     {"example", input, all_modes, field_of<&R::example>, {}, io::example_names.data(),
      "use a built-in input instead of INPUT; softmax is for sdpa", source},
     {"rand", input, all_modes, setting<&S::rand>, drawn, "[B,]N,D",
-     "draw the input as torch.rand(tokens, d_in) or torch.rand(batch, tokens, d_in) does after "
-     "--seed, before the parameters; in sdpa query, key and value, each [B,][H,]N,D"},
+     "draw the input as torch.rand(tokens, d_in) or torch.rand(batch, tokens, d_in) does after --seed, before the parameters; in sdpa query, key and value, each [B,][H,]N,D"},
     {"randn", input, all_modes, setting<&S::randn>, drawn, "[B,]N,D", "the same as torch.randn does"},
     {"uniform", input, all_modes, setting<&S::uniform>, {-most, most, "two numbers, as -4,4", 2, 2}, "A,B",
      "with --rand: numbers from A to B, as uniform_ draws them (default 0,1)"},
     {"randint", input, all_modes, setting<&S::randint>, {-0x1p53, 0x1p53, "two integers, as 0,10", 2, 2}, "LOW,HIGH",
      "with --rand: integers from LOW to HIGH - 1, as randint draws them (default: real numbers)"},
     {"corners", input, all_modes, among<corner_names, &R::corners>, {}, "",
-     "with --rand: all 0, 1, the largest or smallest positive number of --store, else of --dtype, or 1 "
-     "and -1 alternating, in place of the numbers drawn (default: drawn)"},
+     "with --rand: all 0, 1, the largest or smallest positive number of --store, else of --dtype, or 1 and -1 alternating, in place of the numbers drawn (default: drawn)"},
     {"text", input, layers, as(FieldKind::text, field_of<&R::text>), {}, "TEXT",
      "embed these words instead of reading INPUT"},
     {"text_file", input, layers, operand_field, {}, "FILE|-",
@@ -93,8 +91,7 @@ constexpr Option table[] = {
     {"kv", input, sdpa, operand_field, {}, "FILE",
      "key and value in one array, ([batch,] tokens, 2, heads, d), as --qkv (default none)", source},
     {"qkv_format", input, bare_operands, setting_among<qkv_format_names, &S::qkv_format>, {}, "",
-     "order of the axes of query, key, value and caches, and of context_vectors: batch, heads, sequence, "
-     "d (default bhsd); bshd is FlashAttention's"},
+     "order of the axes of query, key, value and caches, and of context_vectors: batch, heads, sequence, d (default bhsd); bshd is FlashAttention's"},
     {"batch_first", input, layers | sdpa, setting<&S::batch_first>, {}, "",
      "inputs and context_vectors are (batch, tokens, d); --no-batch-first: (tokens, batch, d), as in nn.MultiheadAttention (default on)"},
     {"context", input, cross, operand_field, {}, "FILE",
@@ -117,19 +114,26 @@ constexpr Option table[] = {
 
     {"init", weights, layers, init_field, {}, "",
      "how the parameters are drawn: linear, rand, randn, mha, or as torch.nn.init: xavier_uniform[,GAIN], "
-     "xavier_normal[,GAIN], kaiming_uniform[,A], kaiming_normal[,A], uniform,A,B, normal,MEAN,STD, "
-     "trunc_normal,MEAN,STD; none: Q = K = V = X, unscaled", everywhere | of_draws},
+     "xavier_normal[,GAIN], kaiming_uniform[,A], kaiming_normal[,A], uniform,A,B, normal,MEAN,STD, trunc_normal,MEAN,STD; none: Q = K = V = X, unscaled", everywhere | of_draws},
     {"draw_order", weights, layers, setting<&S::draw_order>, order, "key,query,...",
      "order in which the parameters are drawn (default query,key,value,out)", everywhere | of_draws},
     {"qkv_joined", weights, one_input, setting<&S::qkv_joined>, {}, "",
      "draw query, key and value as one tensor, nn.Linear(d_in, 3 d_out), and split it (default off)",
      everywhere | of_draws},
     {"rng", weights, all_modes, setting_among<rng_names, &S::rng>, {}, "",
-     "the generator of --seed: PyTorch's, or that of np.random.seed, whose numbers are float64"},
+     "the generator of --seed: PyTorch's, that of np.random.seed, whose numbers are float64, or PyTorch's of a GPU"},
+    {"device", weights, all_modes, among<device_names, &R::device>, {}, "",
+     "cuda: --rng cuda and --dropout-stream cuda; cpu: their defaults (default: these two)", source},
+    {"gpu", weights, all_modes, among<gpu_names, &R::gpu>, {}, "",
+     "--multiprocessors and --threads-per-multiprocessor of this card (default h100)", source},
+    {"multiprocessors", weights, all_modes, setting<&S::multiprocessors>, {1, 65536}, "N",
+     "of the GPU, which draws tensors of more elements than it has threads in turns (default 132)"},
+    {"threads_per_multiprocessor", weights, all_modes, setting<&S::threads_per_multiprocessor>, {256, 65536}, "N",
+     "threads that one multiprocessor runs at once (default 2048)"},
     {"seed", weights, all_modes, setting<&S::seed>, {}, "N",
      "torch.manual_seed, -2^63 to 2^64-1, or np.random.seed with --rng numpy (default 0)", everywhere, 's'},
     {"rng_skip", weights, all_modes, setting<&S::rng_skip>, from_0, "N",
-     "skip N 32-bit draws before the first one that is used (default 0)", everywhere | of_draws},
+     "skip N 32-bit draws before the first one that is used; with --rng cuda, begin at offset N of the generator (default 0)", everywhere | of_draws},
     {"qkv_bias", weights, layers, setting<&S::qkv_bias>, {}, "",
      "add biases to the query, key and value projections (default off)"},
     {"out_proj", weights, with_out, setting<&S::out_proj>, {}, "",
@@ -146,8 +150,7 @@ constexpr Option table[] = {
      "labml, ldm, gpt-dev, nanogpt, uvadlc, qkv-proj, transformer-lens, flax, keras (default: detected)",
      everywhere | of_model | whole_model},
     {"weight_names", weights, layers, field_of<&R::weight_names>, names, "THEIRS=OURS,...",
-     "names of the layer's tensors; OURS is query, key, value or qkv, out, or one of these with .bias "
-     "(default: the family's)", everywhere | of_model},
+     "names of the layer's tensors; OURS is query, key, value or qkv, out, or one of these with .bias (default: the family's)", everywhere | of_model},
     {"qkv_layout", weights, layers, among<qkv_layout_names, &R::qkv_layout>, {}, "",
      "order in a combined QKV tensor: all queries, keys, values, or query, key, value of each head (default: the family's)", everywhere | of_model},
     {"layer", weights, layers, field_of<&R::layer>, {0, largest_size}, "N",
@@ -255,8 +258,7 @@ constexpr Option table[] = {
      "a config's rope_parameters, as {\"rope_type\":\"yarn\",...}; or F, which divides all angles; or F,LOW,HIGH,LENGTH, "
      "as llama3: angles of more than HIGH turns in LENGTH positions are kept (default none)", saved | whole_model},
     {"position_ids", scores, softmax, array_field<&S::position_ids>, {}, "LIST|FILE",
-     "positions of new tokens for --rope, ([batch,] tokens), or with mrope_section (tokens) or (axes, [batch,] tokens) "
-     "(default: after the cached keys)", saved},
+     "positions of new tokens for --rope, ([batch,] tokens), or with mrope_section (tokens) or (axes, [batch,] tokens) (default: after the cached keys)", saved},
     {"key_position_ids", scores, softmax, array_field<&S::key_position_ids>, {}, "LIST|FILE",
      "positions of the new keys, or of cached and new keys for masks (default as --position-ids)", saved},
     {"sink", scores, softmax, setting<&S::sink>, {0, 0, "numbers", std::size_t{1} << 31}, "S,...",
@@ -296,10 +298,12 @@ constexpr Option table[] = {
     {"dropout_seed", dropout, softmax, setting<&S::dropout_seed>, {}, "N",
      "give dropout a generator of its own (default: go on after the weights' draws)"},
     {"dropout_skip", dropout, softmax, setting<&S::dropout_skip>, from_0, "N",
-     "32-bit draws to skip in dropout's own generator (default 0)"},
+     "32-bit draws to skip in dropout's own generator; of a GPU, its offset (default 0)"},
     {"dropout_stream", dropout, softmax,
      setting_among<dropout_stream_names, &S::dropout_stream>, {}, "",
-     "PyTorch's own stream, or that of its builds with MKL on Intel processors"},
+     "PyTorch's own stream, that of its builds with MKL on Intel processors, or that of a GPU"},
+    {"dropout_kernel", dropout, softmax, setting_among<dropout_kernel_names, &S::dropout_kernel>, {}, "",
+     "with --dropout-stream cuda: the kernel of scaled_dot_product_attention that draws (default: F.dropout of the weights)"},
 
     {"backward", gradients, all_modes, setting<&S::backward>, {}, "",
      "also the gradients of a loss by inputs, parameters and each step, as autograd has them (default off)"},
@@ -314,8 +318,7 @@ constexpr Option table[] = {
      "write there, whole or not at all (default -, standard output)", as_flag | in_explain | in_model, 'o'},
     {"format", output, all_modes, among<format_names, &R::format>, {}, "",
      "json, ndjson: a document; csv, tsv, csv-long, npy, npz, safetensors: arrays; torch: PyTorch's print(); "
-     "table: aligned; c: a header; memh: words of Verilog's $readmemh; folder: of npy files; none; "
-     "without it, by -o's suffix, and a table on a terminal", of_arrays | in_model, 'f'},
+     "table: aligned; c: a header; memh: words of Verilog's $readmemh; folder: of npy files; none; without it, by -o's suffix, and a table on a terminal", of_arrays | in_model, 'f'},
     {"emit", output, all_modes, setting<&S::emit>, names, "LIST",
      emit_help.data(), of_arrays | in_model, 'e'},
     {"token", output, all_modes, as(FieldKind::token, setting<&S::token>, take_token), from_0, "N|LABEL",
@@ -324,8 +327,7 @@ constexpr Option table[] = {
      "compute query rows A to B - 1 only, from 0 (default all)", (everywhere & ~in_explain) | in_check},
     {"head", output, several_heads, setting<&S::head>,
      {0, largest_size, "integers from 0 separated by commas, as in 0,2", std::size_t{1} << 16}, "N,...",
-     "heads in the arrays of each head, from 0; context_vectors are always those of all (default "
-     "all)", (everywhere & ~in_explain) | in_model | in_check},
+     "heads in the arrays of each head, from 0; context_vectors are always those of all (default all)", (everywhere & ~in_explain) | in_model | in_check},
     {"top", output, softmax, setting<&S::top>, size, "N",
      "keys of each query in top_keys and top_weights (no default)", of_arrays | in_check},
     {"precision", output, all_modes, field_of<&R::precision>, {0, 20}, "N",
@@ -353,8 +355,7 @@ constexpr Option table[] = {
      as_flag | in_batch | in_model},
 
     {"heatmap", pictures, all_modes, field_of<&R::heatmap>, {}, "",
-     "draw on the terminal: on standard output where nothing else goes there (--format none, -o, or "
-     "a terminal without either), else on standard error (default off)", as_flag | in_model},
+     "draw on the terminal: on standard output where nothing else goes there (--format none, -o, or a terminal without either), else on standard error (default off)", as_flag | in_model},
     {"plot", pictures, all_modes, field_of<&R::plot>, {}, "FILE",
      "draw as .svg, .png or .html, by the name (default none)", as_flag | in_model},
     {"plot_array", pictures, all_modes, field_of<&R::plot_array>, names, "LIST",
@@ -363,8 +364,7 @@ constexpr Option table[] = {
      io::color_scale_help, as_flag | in_model},
 
     {"dtype", numerics, all_modes, choice<NamedDtype>, {}, "",
-     "type of draws, steps and results, which are float32 with float8: keys and values that are given, and "
-     "parameters, are rounded to it", everywhere | whole_model},
+     "type of draws, steps and results, which are float32 with float8: keys and values that are given, and parameters, are rounded to it", everywhere | whole_model},
     {"softmax_dtype", numerics, softmax, setting_among<rounding_names, &S::softmax_dtype>, {}, "",
      "with --dtype bfloat16 or float16: type of the steps of a softmax (default float32)", everywhere},
     {"accumulate", numerics, softmax, setting_among<rounding_names, &S::accumulate>, {}, "",

@@ -91,8 +91,14 @@ inline constexpr Names<Corner, 5> corner_names{{{Corner::zeros, "zeros"},
                                                 {Corner::largest, "largest"},
                                                 {Corner::smallest, "smallest"},
                                                 {Corner::alternating, "alternating"}}};
+/// Where a notebook draws parameters and dropout.
+enum class Device { cpu, cuda };
+inline constexpr Names<Device, 2> device_names{{{Device::cpu, "cpu"}, {Device::cuda, "cuda"}}};
+
 struct Request {
     Settings settings;
+    std::optional<Device> device;   ///< for the settings rng and dropout_stream
+    std::optional<GpuThreads> gpu;  ///< for those of its threads
 
     std::string input;  ///< a path, "-", or empty if standard input or nothing is read
     const io::InputFormat* input_format = nullptr;

@@ -176,6 +176,39 @@ void check_defaults(const Request& request) {
     }
 }
 
+void apply_shorthands(Request& request) {
+    // A document's own flags rank above it, defaults of a batch or a file of flags below.
+    const auto rank = [&](const char* key) {
+        return !request.has(key)           ? 0
+               : is_from_key(request, key) ? 2
+               : request.keeps_flag(key)   ? 3
+                                           : 1;
+    };
+    const auto apply = [&](const char* of, const char* key, auto& setting, const auto& value) {
+        if (rank(key) == rank(of) && setting != value)
+            throw setting_error(request, of,
+                                "conflicts with " + location_of(request, key) +
+                                    ", which it sets too; expected one of them");
+        if (rank(key) > rank(of)) return;
+        setting = value;
+        request.locations[key] = request.locations[of];
+    };
+    Settings& s = request.settings;
+    if (request.device) {
+        const bool is_cuda = *request.device == Device::cuda;
+        apply("device", "rng", s.rng, is_cuda ? Rng::cuda : Rng::torch);
+        if (row_of(s.mode).mechanism == Mechanism::softmax)
+            apply("device", "dropout_stream", s.dropout_stream,
+                  is_cuda ? DropoutStream::cuda : DropoutStream::mt19937);
+    }
+    if (request.gpu) {
+        using Threads = std::optional<std::uint64_t>;
+        apply("gpu", "multiprocessors", s.multiprocessors, Threads(request.gpu->multiprocessors));
+        apply("gpu", "threads_per_multiprocessor", s.threads_per_multiprocessor,
+              Threads(request.gpu->threads_per_multiprocessor));
+    }
+}
+
 void apply_environment(Request& request) {
     const char* kernel = std::getenv("ATTN_KERNEL");
     if (kernel == nullptr || *kernel == '\0' || request.has("kernel")) return;

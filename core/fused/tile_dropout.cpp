@@ -7,8 +7,10 @@ namespace attn {
 
 TileDropout::TileDropout(const Dropout& dropout, const TileSizes& sizes, std::size_t first_query,
                          const kernels::Draws& draws)
-    : dropout_(dropout), sizes_(sizes), first_query_(first_query) {
-    if (!drops() || dropout.p == 1 || !dropout.generator) return;
+    : dropout_(dropout), sizes_(sizes), first_query_(first_query), draws_(draws) {
+    if (!drops() || dropout.p == 1) return;
+    if (dropout.cuda) cuda_.emplace(dropout, sizes.batch, sizes.heads, dropout.columns(sizes.keys));
+    if (!dropout.generator) return;
     const bool one_a_head = dropout.head_by_head && dropout.stream == DropoutStream::mkl;
     TorchGenerator generator = *dropout.generator;
     for (std::size_t head = 0; head < (one_a_head ? sizes.heads : 1); ++head)
@@ -26,7 +28,7 @@ void TileDropout::reserve(TileKeep& buffer) const {
     if (!drops()) return;
     buffer.keys.reserve(words() * 64);
     buffer.rows.reserve(kernels::max_lanes * words());
-    if (streams_.empty()) std::ranges::fill(buffer.keys, 0);
+    if (streams_.empty() && !cuda_) std::ranges::fill(buffer.keys, 0);
 }
 
 std::vector<std::size_t> TileDropout::runs(std::size_t tiles, std::size_t threads) const {
@@ -42,9 +44,28 @@ std::vector<std::size_t> TileDropout::runs(std::size_t tiles, std::size_t thread
 const std::uint64_t* TileDropout::keep(const TileRows& rows, KeyRange seen,
                                        TileKeep& buffer) const {
     if (!drops()) return nullptr;
-    if (streams_.empty()) return buffer.keys.data();  // zeros
+    if (streams_.empty() && !cuda_) return buffer.keys.data();  // zeros
     const std::size_t first_word = seen.first / 64, end_word = (seen.end + 63) / 64;
     const std::size_t first = 64 * first_word, count = std::min(64 * end_word, sizes_.keys) - first;
+    if (cuda_)
+        for (std::size_t row = 0; row < rows.queries; ++row)
+            cuda_keep_bits(*cuda_, draws_,
+                           {rows.batch, rows.first_head, first_query_ + rows.first_query + row,
+                            dropout_.first_key + first},
+                           buffer.rows.data() + row * words() + first_word, count);
+    else
+        draw_in_order(rows, first, count, buffer);
+    for (std::size_t w = first_word; w < end_word; ++w) {
+        std::uint64_t* block = buffer.keys.data() + w * 64;
+        for (std::size_t row = 0; row < 64; ++row)
+            block[row] = row < rows.queries ? buffer.rows.data()[row * words() + w] : 0;
+        transpose_bits(block);
+    }
+    return buffer.keys.data();
+}
+
+void TileDropout::draw_in_order(const TileRows& rows, std::size_t first, std::size_t count,
+                                TileKeep& buffer) const {
     const std::size_t columns = dropout_.columns(sizes_.keys);
     const std::uint64_t decisions = drawn_rows_before(rows) * columns + dropout_.first_key + first;
     const std::size_t head = streams_.size() > 1 ? rows.first_head : 0;
@@ -56,16 +77,9 @@ const std::uint64_t* TileDropout::keep(const TileRows& rows, KeyRange seen,
     for (std::size_t row = 0; row < rows.queries; ++row) {
         const std::uint64_t wanted = decisions + row * columns;
         buffer.stream->skip(wanted - buffer.decisions);
-        buffer.stream->next(buffer.rows.data() + row * words() + first_word, count);
+        buffer.stream->next(buffer.rows.data() + row * words() + first / 64, count);
         buffer.decisions = wanted + count;
     }
-    for (std::size_t w = first_word; w < end_word; ++w) {
-        std::uint64_t* block = buffer.keys.data() + w * 64;
-        for (std::size_t row = 0; row < 64; ++row)
-            block[row] = row < rows.queries ? buffer.rows.data()[row * words() + w] : 0;
-        transpose_bits(block);
-    }
-    return buffer.keys.data();
 }
 
 namespace {
@@ -129,6 +143,56 @@ void KeepBits::next(std::uint64_t* bits, std::size_t count) {
         word = done % word_bits == 0 ? piece : word | piece << (done % word_bits);
         done += taken;
         passed_ += taken;
+    }
+}
+
+void cuda_keep_bits(const CudaDropout& dropout, const kernels::Draws& draws,
+                    const std::array<std::size_t, 4>& place, std::uint64_t* bits,
+                    std::size_t count) {
+    constexpr std::size_t fewest = kernels::philox_calls, most = 16 * fewest;
+    const auto& [b, h, q, k] = place;
+    std::fill_n(bits, (count + word_bits - 1) / word_bits, 0);
+    if (dropout.keeps_none()) return;
+    const bool draws_bytes = dropout.draws_bytes();
+    const std::size_t unit = draws_bytes ? 8 : dropout.unit();
+    // Elements that the first counters decide, before those asked for.
+    std::size_t skipped = draws_bytes ? k % 32 : dropout.element(b, h, q, k) % unit;
+    PhiloxRun run = dropout.run(b, h, q, draws_bytes ? k - skipped : k);
+    std::uint32_t words[4 * fewest];
+    std::uint64_t kept[4 * most / word_bits];
+    const auto set = [&](std::size_t i, bool keeps) {
+        kept[i / word_bits] |= std::uint64_t{keeps} << (i % word_bits);
+    };
+    for (std::size_t done = 0; done < count; skipped = 0) {
+        const std::size_t asked = skipped + count - done;
+        std::size_t calls = fewest;
+        if (unit == 4) {
+            calls = std::min((asked + 4 * fewest - 1) / (4 * fewest) * fewest, most);
+            draws.keep_philox(run, calls, dropout.first(), dropout.last(), kept);
+        } else {
+            draws.philox(run, words);
+            std::ranges::fill(kept, 0);
+        }
+        const std::size_t step = calls * unit;
+        if (draws_bytes)
+            for (std::size_t i = 0; i < step; ++i) {
+                const std::uint32_t word = words[i / 32 * 16 + i % 8 / 2 * 4 + i % 32 / 8];
+                set(i, (word >> (8 * CudaDropout::byte_of(q, i)) & 0xff) <= dropout.last());
+            }
+        else if (unit != 4)
+            for (std::size_t call = 0; call < calls; ++call)
+                for (std::size_t e = 0; e < unit; ++e) {
+                    const bool wraps = run.thread + call >= run.threads;
+                    const std::size_t word = unit == 1 ? (run.turn + wraps) % 4 : e;
+                    set(call * unit + e, words[4 * call + word] <= dropout.last());
+                }
+        for (std::size_t call = 0; call < calls; call += fewest) run.advance(fewest);
+        const std::size_t end = std::min(step, asked);
+        for (std::size_t i = skipped, some = 0; i < end; i += some, done += some) {
+            some = std::min({word_bits - i % word_bits, word_bits - done % word_bits, end - i});
+            bits[done / word_bits] |= (kept[i / word_bits] >> (i % word_bits) & lowest(some))
+                                      << (done % word_bits);
+        }
     }
 }
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "core/fused/tile_plan.hpp"
-#include "core/operator/dropout.hpp"
+#include "core/operator/cuda_dropout.hpp"
 
 namespace attn {
 
@@ -41,6 +41,12 @@ private:
     bool decided_ = false;
     std::size_t passed_ = 0;  // of the block's decisions
 };
+
+/// The decisions of a GPU's dropout for `count` elements of a row from element k on, as
+/// KeepBits::next() gives them.
+void cuda_keep_bits(const CudaDropout& dropout, const kernels::Draws& draws,
+                    const std::array<std::size_t, 4>& place, std::uint64_t* bits,
+                    std::size_t count);
 
 /// Transposes 64 x 64 bits in place: bit c of word r becomes bit r of word c.
 void transpose_bits(std::uint64_t block[64]);
@@ -84,11 +90,16 @@ private:
     bool drops() const { return dropout_.p != 0; }
     std::size_t words() const { return (sizes_.keys + 63) / 64; }
     std::uint64_t drawn_rows_before(const TileRows& rows) const;
+    /// Of mt19937 and mkl: the rows of the tile, from key `first` on, a multiple of 64.
+    void draw_in_order(const TileRows& rows, std::size_t first, std::size_t count,
+                       TileKeep& buffer) const;
 
     const Dropout& dropout_;
     TileSizes sizes_;
     std::size_t first_query_;
-    std::vector<KeepBits> streams_;  // one; mkl head by head: one per head
+    std::vector<KeepBits> streams_;    // one; mkl head by head: one per head
+    std::optional<CudaDropout> cuda_;  // in their place
+    const kernels::Draws& draws_;
 };
 
 }  // namespace attn

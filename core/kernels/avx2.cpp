@@ -24,6 +24,17 @@ struct Words : PlainWords<Vector> {
         return mask(_mm256_cmpeq_epi32(__m256i(a), __m256i(b)));
     }
 
+    static constexpr std::uint32_t bias = 0x80000000;
+    static Pairs products(Pairs a, Pairs b) {
+        return Pairs(_mm256_mul_epu32(__m256i(a), __m256i(b)));
+    }
+    static Pairs unpack_low(Pairs a, Pairs b) {
+        return Pairs(_mm256_unpacklo_epi64(__m256i(a), __m256i(b)));
+    }
+    static Pairs unpack_high(Pairs a, Pairs b) {
+        return Pairs(_mm256_unpackhi_epi64(__m256i(a), __m256i(b)));
+    }
+
 private:
     static std::uint64_t mask(__m256i where) {
         return static_cast<std::uint32_t>(_mm256_movemask_ps(__m256(where)));

@@ -32,6 +32,15 @@ struct Words : PlainWords<Vector> {
     static std::uint64_t equal(Vector a, Vector b) {
         return _mm512_cmpeq_epi32_mask(__m512i(a), __m512i(b));
     }
+    static Pairs products(Pairs a, Pairs b) {
+        return Pairs(_mm512_mul_epu32(__m512i(a), __m512i(b)));
+    }
+    static Pairs unpack_low(Pairs a, Pairs b) {
+        return Pairs(_mm512_unpacklo_epi64(__m512i(a), __m512i(b)));
+    }
+    static Pairs unpack_high(Pairs a, Pairs b) {
+        return Pairs(_mm512_unpackhi_epi64(__m512i(a), __m512i(b)));
+    }
 };
 
 }  // namespace

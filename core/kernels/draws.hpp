@@ -3,8 +3,9 @@
 //
 // An instruction set provides `Words`: its vector, of the compilers' vector type; for two
 // consecutive vectors `even`, the words at even positions, and `last_three`, the vector that starts
-// at the last three words of the first; `below` and `equal`, bit l of which compares lane l of
-// words below 2^31.
+// at the last three words of the first; `unpack_low` and `unpack_high`, the even and
+// the odd lanes of 64 bits of two vectors in turn; `equal` and `below`, bit l of which compares
+// lane l. `below` may take words as signed: it compares any two after `bias` is added to both.
 #pragma once
 
 #include "core/kernels/kernel.hpp"
@@ -16,6 +17,12 @@ namespace {
 template <class V>
 struct PlainWords {
     using Vector = V;
+    using Pairs [[gnu::vector_size(sizeof(V))]] = std::uint64_t;
+
+    static constexpr std::uint32_t bias = 0;
+
+    /// Those of the lower words of the pairs, in full.
+    static Pairs products(Pairs a, Pairs b) { return (a & 0xffffffff) * (b & 0xffffffff); }
 
     /// A word of the next block from the word at its position, its successor and the one 397 ahead.
     static V twisted(V word, V successor, V ahead) {
@@ -113,7 +120,83 @@ struct DrawsBy {
         for (std::size_t i = 0; i < 64; i += lanes) *bits |= Words::below(load(x + i), limits) << i;
     }
 
-    static constexpr Draws entries() { return {step, keep_mt19937, keep_mcg31}; }
+    using Pairs = typename Words::Pairs;
+    static constexpr std::size_t pairs = lanes / 2;
+
+    /// use(words, i) for each vector of words of `calls` counters, which begins with word i. A lane
+    /// of 64 bits holds a word of a counter in its lower half; what is in its upper one has no
+    /// effect. Neighbouring lanes are of counters half a vector apart, so that unpacking puts words
+    /// in order.
+    template <class Use>
+    static void each_words(PhiloxRun run, std::size_t calls, Use use) {
+        constexpr std::size_t group = 4;
+        static_assert(philox_calls % (group * pairs) == 0);
+        Pairs order{};
+        for (std::size_t i = 0; i < pairs; ++i) order[i] = i / 2 + i % 2 * (pairs / 2);
+        for (std::size_t begin = 0; begin < calls; begin += group * pairs) {
+            Pairs x[group], y[group], z[group], w[group];
+            const std::uint64_t mask = (std::uint64_t{1} << run.unit_shift) - 1,
+                                past = run.unit + group * pairs - 1;
+            const bool wraps = run.thread + (past >> run.unit_shift) >= run.threads;
+#pragma GCC unroll 4
+            for (std::size_t g = 0; g < group; ++g) {
+                const Pairs n = order + (run.unit + g * pairs);
+                Pairs by = (n >> run.unit_shift) + run.thread, turn = Pairs{} + run.turn;
+                if (wraps) {
+                    const Pairs does = Pairs(by >= Pairs{} + run.threads);
+                    turn -= does;
+                    by -= does & run.threads;
+                }
+                x[g] = (turn >> run.turn_shift << run.unit_shift) + run.first + (n & mask);
+                z[g] = (by << run.high_shift) + run.high;
+                y[g] = x[g] >> 32;
+                w[g] = z[g] >> 32;
+            }
+            run.advance(group * pairs);
+            Pairs k0 = Pairs{} + run.key, k1 = k0 >> 32;
+            for (int round = 0; round < run.rounds; ++round) {
+#pragma GCC unroll 4
+                for (std::size_t g = 0; g < group; ++g) {
+                    const Pairs of_x = Words::products(x[g], Pairs{} + 0xd2511f53),
+                                of_z = Words::products(z[g], Pairs{} + 0xcd9e8d57);
+                    x[g] = (of_z >> 32) ^ y[g] ^ k0;
+                    z[g] = (of_x >> 32) ^ w[g] ^ k1;
+                    y[g] = of_z;
+                    w[g] = of_x;
+                }
+                k0 += 0x9e3779b9;
+                k1 += 0xbb67ae85;
+            }
+#pragma GCC unroll 4
+            for (std::size_t g = 0; g < group; ++g) {
+                const Pairs xy = (x[g] & 0xffffffff) | y[g] << 32,
+                            zw = (z[g] & 0xffffffff) | w[g] << 32;
+                const std::size_t first = 4 * (begin + g * pairs);
+                use(V(Words::unpack_low(xy, zw)), first);
+                use(V(Words::unpack_high(xy, zw)), first + lanes);
+            }
+        }
+    }
+
+    static void philox(const PhiloxRun& run, std::uint32_t* words) noexcept {
+        each_words(run, philox_calls, [&](V some, std::size_t i) { store(some, words + i); });
+    }
+
+    static void keep_philox(const PhiloxRun& run, std::size_t calls, std::uint32_t first,
+                            std::uint32_t last, std::uint64_t* bits) noexcept {
+        const V least = V{} + (first - Words::bias), most = V{} + (last + Words::bias);
+        std::uint64_t above = 0;
+        each_words(run, calls, [&](V some, std::size_t i) {
+            above |= Words::below(most, some - least) << (i % 64);
+            if ((i + lanes) % 64 != 0) return;
+            bits[i / 64] = ~above;
+            above = 0;
+        });
+    }
+
+    static constexpr Draws entries() {
+        return {step, keep_mt19937, keep_mcg31, philox, keep_philox};
+    }
 };
 
 }  // namespace

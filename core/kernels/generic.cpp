@@ -14,6 +14,9 @@ struct Words : PlainWords<Vector> {
     static std::uint64_t below(Vector a, Vector b) { return mask(Vector(a < b)); }
     static std::uint64_t equal(Vector a, Vector b) { return mask(Vector(a == b)); }
 
+    static Pairs unpack_low(Pairs a, Pairs b) { return __builtin_shufflevector(a, b, 0, 2); }
+    static Pairs unpack_high(Pairs a, Pairs b) { return __builtin_shufflevector(a, b, 1, 3); }
+
 private:
     static std::uint64_t mask(Vector where) {
         where &= Vector{1, 2, 4, 8};

@@ -10,6 +10,7 @@
 #include <cstdint>
 
 #include "core/base/operation.hpp"
+#include "core/base/philox.hpp"
 #include "core/base/step_kind.hpp"
 
 namespace attn::kernels {
@@ -322,6 +323,8 @@ struct Entries {
 
 /// Words of a block of MT19937, and the padding after them.
 inline constexpr std::size_t draw_words = 624, draw_slack = 16;
+/// Counters of Philox that are computed together.
+inline constexpr std::size_t philox_calls = 32;
 
 /// The generators of dropout. The same bits from every instruction set.
 struct Draws {
@@ -336,6 +339,12 @@ struct Draws {
     /// 2^31 - 2.
     void (*keep_mcg31)(std::uint32_t first, const std::uint32_t* powers, std::uint32_t limit,
                        std::uint64_t* bits) noexcept;
+    /// The four words of each of the first philox_calls counters of a run, one after the other.
+    void (*philox)(const PhiloxRun& run, std::uint32_t* words) noexcept;
+    /// Bit i of the words of so many counters, a multiple of philox_calls: word i less `first`,
+    /// modulo 2^32, is at most `last`.
+    void (*keep_philox)(const PhiloxRun& run, std::size_t calls, std::uint32_t first,
+                        std::uint32_t last, std::uint64_t* bits) noexcept;
 };
 
 /// What one instruction set computes.

@@ -22,6 +22,16 @@ struct Words : PlainWords<Vector> {
         return mask(vceqq_u32(uint32x4_t(a), uint32x4_t(b)));
     }
 
+    static Pairs products(Pairs a, Pairs b) {
+        return Pairs(vmull_u32(vmovn_u64(uint64x2_t(a)), vmovn_u64(uint64x2_t(b))));
+    }
+    static Pairs unpack_low(Pairs a, Pairs b) {
+        return Pairs(vzip1q_u64(uint64x2_t(a), uint64x2_t(b)));
+    }
+    static Pairs unpack_high(Pairs a, Pairs b) {
+        return Pairs(vzip2q_u64(uint64x2_t(a), uint64x2_t(b)));
+    }
+
 private:
     static std::uint64_t mask(uint32x4_t where) {
         static constexpr std::uint32_t lane[] = {1, 2, 4, 8};

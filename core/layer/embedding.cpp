@@ -25,7 +25,7 @@ std::size_t space_length(std::string_view text) {
 
 template <class T>
 Array<T> embed_as(std::span<const std::int64_t> ids, std::uint64_t vocab_size,
-                  std::uint64_t embed_dim, const Seed& seed, NumberType dtype) {
+                  std::uint64_t embed_dim, const Seed& seed, const Settings& s) {
     Array<T> result = Array<T>::from_shape({ids.size(), embed_dim});
     const auto row = [&](std::size_t token) {
         return std::span(result.data() + token * embed_dim, embed_dim);
@@ -34,9 +34,16 @@ Array<T> embed_as(std::span<const std::int64_t> ids, std::uint64_t vocab_size,
     std::map<std::int64_t, std::size_t> first_tokens;
     for (std::size_t token = 0; token < ids.size(); ++token)
         first_tokens.emplace(ids[token], token);
-    NormalStream<T> table(TorchGenerator(seed.bits), vocab_size * embed_dim, 0, 1, dtype);
-    for (const auto& [id, token] : first_tokens)
-        table.read(static_cast<std::uint64_t>(id) * embed_dim, row(token));
+    const std::uint64_t count = vocab_size * embed_dim;
+    NormalStream<T> table(TorchGenerator(seed.bits), count, 0, 1, s.dtype);
+    const CudaGenerator cuda(seed.bits, s.gpu());
+    for (const auto& [id, token] : first_tokens) {
+        const std::uint64_t first = static_cast<std::uint64_t>(id) * embed_dim;
+        if (s.rng == Rng::cuda)
+            cuda.normal(0, 1, first, count, row(token), s.dtype);
+        else
+            table.read(first, row(token));
+    }
     for (std::size_t token = 0; token < ids.size(); ++token)
         if (const std::size_t first = first_tokens[ids[token]]; first != token)
             std::copy_n(row(first).data(), embed_dim, row(token).data());
@@ -76,9 +83,9 @@ Words split_words(std::string_view text) {
 }
 
 RealArray embed(std::span<const std::int64_t> ids, std::uint64_t vocab_size,
-                std::uint64_t embed_dim, const Seed& seed, NumberType dtype) {
-    return for_dtype(dtype, [&]<class T>(T) -> RealArray {
-        return embed_as<T>(ids, vocab_size, embed_dim, seed, dtype);
+                std::uint64_t embed_dim, const Seed& seed, const Settings& settings) {
+    return for_dtype(settings.dtype, [&]<class T>(T) -> RealArray {
+        return embed_as<T>(ids, vocab_size, embed_dim, seed, settings);
     });
 }
 

@@ -25,11 +25,11 @@ inline constexpr std::size_t max_words = std::size_t{1} << 21;  ///< of a text
 /// max_words.
 Words split_words(std::string_view text);
 
-/// The rows `ids` of nn.Embedding(vocab_size, embed_dim) after manual_seed(seed), in `dtype`: (ids,
-/// embed_dim). The whole table is drawn, so vocab_size matters, but only the rows are stored, in
-/// that type.
+/// The rows `ids` of nn.Embedding(vocab_size, embed_dim) after manual_seed(seed), in the settings'
+/// dtype, on their GPU if they draw there: (ids, embed_dim). The whole table is drawn, so
+/// vocab_size matters, but only the rows are stored, in that type.
 RealArray embed(std::span<const std::int64_t> ids, std::uint64_t vocab_size,
-                std::uint64_t embed_dim, const Seed& seed, NumberType dtype);
+                std::uint64_t embed_dim, const Seed& seed, const Settings& settings);
 
 /// The shapes of the tensors that --rand or --randn draws: of the inputs, or of query, key and
 /// value, whose heads are those of the query unless kv_heads is given; none without a shape.

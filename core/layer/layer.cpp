@@ -6,6 +6,7 @@
 #include "core/layer/embedding.hpp"
 #include "core/layer/mask_rows.hpp"
 #include "core/layer/stages.hpp"
+#include "core/operator/cuda_dropout.hpp"
 #include "core/plan/backend.hpp"
 
 namespace attn {
@@ -36,7 +37,7 @@ void keep_weights(const LayerWeights<T>& weights, Recorder& recorder) {
 std::optional<RandomStream> stream_after_inputs(const Plan& plan,
                                                 const RandomStream* after_inputs = nullptr) {
     const Settings& s = plan.config;
-    const bool draws_more = plan.draws_parameters() || (s.dropout != 0 && !s.dropout_seed);
+    const bool draws_more = plan.draws_parameters() || (s.dropout != 0 && s.continues_stream());
     if (!draws_more && s.drawn_shape().empty()) return {};
     if (after_inputs != nullptr) return *after_inputs;
     std::optional<RandomStream> stream(std::in_place, s);
@@ -44,30 +45,40 @@ std::optional<RandomStream> stream_after_inputs(const Plan& plan,
     return stream;
 }
 
+/// Dropout continues after the draws of inputs and weights, unless it has a separate generator.
+/// Independent heads each have a separate dropout.
+Dropout dropout_of(const Plan& plan, const std::optional<RandomStream>& of_weights, bool draws) {
+    const Settings& s = plan.config;
+    Dropout dropout{s.dropout, s.dropout_stream, plan.independent_heads(), plan.q_len};
+    dropout.kernel = s.dropout_kernel;
+    dropout.element_size = row_of(s.dtype).size;
+    if (s.dropout == 0 || !draws) return dropout;
+    const std::uint64_t seed = s.dropout_seed.value_or(s.seed).bits,
+                        skipped = s.dropout_skip.value_or(0);
+    if (s.dropout_stream == DropoutStream::cuda) {
+        dropout.cuda = s.continues_stream() ? of_weights->generator<CudaGenerator>()
+                                            : CudaGenerator(seed, s.gpu(), skipped);
+    } else if (s.continues_stream()) {
+        dropout.generator = of_weights->generator<TorchGenerator>();
+    } else {
+        dropout.generator = TorchGenerator(seed);
+        dropout.generator->skip(skipped);
+    }
+    return dropout;
+}
+
 /// The draws of the seed's stream up to the end of the question, from the stream after the weights.
 std::uint64_t draws_in_all(const Plan& plan, const std::optional<RandomStream>& of_weights) {
     const Settings& s = plan.config;
     if (!of_weights) return 0;
     const std::uint64_t drawn = of_weights->position();
-    if (s.dropout == 0 || s.dropout == 1 || s.dropout_seed) return drawn;
+    if (s.dropout == 0 || s.dropout == 1 || !s.continues_stream()) return drawn;
+    if (s.dropout_stream == DropoutStream::cuda)
+        return CudaDropout(dropout_of(plan, of_weights, true), plan.batch, plan.heads, plan.kv_len)
+            .end_offset();
     if (s.dropout_stream == DropoutStream::mkl)
         return drawn + (plan.independent_heads() ? plan.heads : 1);
     return drawn + std::uint64_t{2} * plan.batch * plan.heads * plan.q_len * plan.kv_len;
-}
-
-/// Dropout continues after the weights' draws, unless it has a separate generator. Independent
-/// heads each have a separate dropout.
-Dropout dropout_of(const Plan& plan, const std::optional<RandomStream>& of_weights, bool draws) {
-    Dropout dropout{plan.config.dropout, plan.config.dropout_stream, plan.independent_heads(),
-                    plan.q_len};
-    if (plan.config.dropout == 0 || !draws) return dropout;
-    if (plan.config.dropout_seed) {
-        dropout.generator = TorchGenerator(plan.config.dropout_seed->bits);
-        dropout.generator->skip(*plan.config.dropout_skip);
-    } else {
-        dropout.generator = of_weights->torch();
-    }
-    return dropout;
 }
 
 /// The masks and score steps of the plan. Additive masks are rounded to the dtype, so that elements

@@ -24,6 +24,20 @@ void fill_normal(NumpyGenerator& generator, std::span<T> out, double mean, doubl
     round_all(out, type);
 }
 
+template <class T>
+void fill_normal(CudaGenerator& generator, std::span<T> out, double mean, double std,
+                 NumberType type) {
+    generator.normal(mean, std, 0, out.size(), out, type);
+    generator.finish(out.size(), cuda_words<T>);
+}
+
+template <class T>
+void fill_uniform(CudaGenerator& generator, std::span<T> out, double low, double high,
+                  NumberType type) {
+    generator.uniform(low, high, 0, out.size(), out, type);
+    generator.finish(out.size(), cuda_words<T>);
+}
+
 template <class Generator, class T>
 void fill_uniform(Generator& generator, std::span<T> out, double low, double high,
                   NumberType type) {
@@ -40,8 +54,13 @@ template <class Generator, class T>
 void fill_integers(Generator& generator, std::span<T> out, double low, double end) {
     const auto first = static_cast<std::int64_t>(low);
     const auto count = static_cast<std::uint64_t>(static_cast<std::int64_t>(end) - first);
-    for (T& value : out)
-        value = static_cast<T>(first + static_cast<std::int64_t>(generator.below(count)));
+    if constexpr (std::is_same_v<Generator, CudaGenerator>) {
+        generator.integers(first, count, out);
+        generator.finish(out.size(), cuda_words_below(count));
+    } else {
+        for (T& value : out)
+            value = static_cast<T>(first + static_cast<std::int64_t>(generator.below(count)));
+    }
 }
 
 /// torch.nn.init.trunc_normal_ of PyTorch 2.13: normals that are all drawn again while some are
@@ -56,21 +75,21 @@ void fill_trunc_normal(Generator& generator, std::span<T> out, double mean, doub
     };
     const bool draws_normals = below(high) - below(low) > 0.3;
     const auto round = [&](T x) { return is_rounded(type) ? rounded(x, type) : x; };
-    std::vector<T> candidates(out.size());
+    std::vector<T> candidates(out.size()), chances(out.size());
     std::vector<char> is_pending(out.size(), 1);
     while (std::ranges::find(is_pending, 1) != is_pending.end()) {
         if (draws_normals)
             fill_normal<T>(generator, candidates, mean, std, type);
         else
-            fill_uniform<Generator, T>(generator, candidates, low, high, type);
+            fill_uniform(generator, std::span(candidates), low, high, type);
+        if (!draws_normals) fill_uniform(generator, std::span(chances), 0, 1, type);
         for (std::size_t i = 0; i < out.size(); ++i) {
-            T chance{0};
-            if (!draws_normals) fill_uniform(generator, std::span(&chance, 1), 0, 1, type);
             if (is_pending[i] == 0) continue;
             out[i] = candidates[i];
             const T x = round(round(out[i] - static_cast<T>(mean)) / static_cast<T>(std));
-            is_pending[i] = draws_normals ? out[i] < low || out[i] > high
-                                          : round(std::log(chance)) > round(round(x * x) * T{-0.5});
+            is_pending[i] = draws_normals
+                                ? out[i] < low || out[i] > high
+                                : round(std::log(chances[i])) > round(round(x * x) * T{-0.5});
         }
     }
 }
@@ -81,12 +100,16 @@ RandomStream::RandomStream(const Settings& settings)
     : generator_(std::in_place_type<TorchGenerator>, settings.seed.bits), type_(settings.dtype) {
     if (settings.rng == Rng::numpy)
         generator_.emplace<NumpyGenerator>(static_cast<std::uint32_t>(settings.seed.bits));
+    if (settings.rng == Rng::cuda)
+        generator_.emplace<CudaGenerator>(settings.seed.bits, settings.gpu());
     std::visit([&](auto& generator) { generator.skip(settings.rng_skip); }, generator_);
 }
 
 std::uint64_t RandomStream::position() const {
-    return std::visit([](const auto& generator) { return generator.engine().position(); },
-                      generator_);
+    const auto* const cuda = std::get_if<CudaGenerator>(&generator_);
+    if (cuda != nullptr) return cuda->offset();
+    const auto* const numpy = std::get_if<NumpyGenerator>(&generator_);
+    return (numpy != nullptr ? numpy->engine() : generator<TorchGenerator>().engine()).position();
 }
 
 template <class T>

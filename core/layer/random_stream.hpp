@@ -4,6 +4,7 @@
 #include <span>
 #include <variant>
 
+#include "core/base/cuda_random.hpp"
 #include "core/base/numpy_random.hpp"
 #include "core/base/torch_random.hpp"
 #include "core/plan/settings.hpp"
@@ -25,14 +26,17 @@ public:
     template <class T>
     void draw(const Distribution& of, std::span<T> out);
 
-    /// 32-bit draws since the seed.
+    /// 32-bit draws since the seed, or a GPU's offset.
     std::uint64_t position() const;
 
-    /// PyTorch's generator, of a stream that is PyTorch's.
-    const TorchGenerator& torch() const { return std::get<TorchGenerator>(generator_); }
+    /// The generator, of a stream that is its.
+    template <class Generator>
+    const Generator& generator() const {
+        return std::get<Generator>(generator_);
+    }
 
 private:
-    std::variant<TorchGenerator, NumpyGenerator> generator_;
+    std::variant<TorchGenerator, NumpyGenerator, CudaGenerator> generator_;
     NumberType type_;
 };
 

@@ -7,7 +7,9 @@ namespace attn {
 
 enum class Rope { half, interleaved };
 enum class MaskMethod { neg_inf, renormalize };
-enum class DropoutStream { mt19937, mkl };
+enum class DropoutStream { mt19937, mkl, cuda };
+/// The kernels of scaled_dot_product_attention on a GPU, each of which draws in its own order.
+enum class DropoutKernel { math, efficient, flash };
 /// The recurrences of linear attention; see core/linear/linear.hpp.
 enum class Rule { linear, gated, delta, gated_delta };
 
@@ -32,8 +34,13 @@ inline constexpr Names<Rope, 2> rope_names{
     {{Rope::half, "half"}, {Rope::interleaved, "interleaved"}}};
 inline constexpr Names<MaskMethod, 2> mask_method_names{
     {{MaskMethod::neg_inf, "neg-inf"}, {MaskMethod::renormalize, "renormalize"}}};
-inline constexpr Names<DropoutStream, 2> dropout_stream_names{
-    {{DropoutStream::mt19937, "mt19937"}, {DropoutStream::mkl, "mkl"}}};
+inline constexpr Names<DropoutStream, 3> dropout_stream_names{{{DropoutStream::mt19937, "mt19937"},
+                                                               {DropoutStream::mkl, "mkl"},
+                                                               {DropoutStream::cuda, "cuda"}}};
+inline constexpr Names<DropoutKernel, 3> dropout_kernel_names{
+    {{DropoutKernel::math, "math"},
+     {DropoutKernel::efficient, "efficient"},
+     {DropoutKernel::flash, "flash"}}};
 inline constexpr Names<QkvFormat, 3> qkv_format_names{
     {{QkvFormat::bhsd, "bhsd"}, {QkvFormat::bshd, "bshd"}, {QkvFormat::sbhd, "sbhd"}}};
 inline constexpr Names<Loss, 3> loss_names{

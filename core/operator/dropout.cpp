@@ -1,4 +1,4 @@
-#include "core/operator/dropout.hpp"
+#include "core/operator/cuda_dropout.hpp"
 
 namespace attn {
 
@@ -11,10 +11,20 @@ Tensor4<T> dropout_mask(const Dropout& d, std::size_t first_query,
         mask.fill(d.p == 0 ? T{1} : T{0});
         return mask;
     }
-    if (!d.generator) return mask;
     // PyTorch divides the mask of ones by 1 - p in the tensor's type.
     const double keep_probability = 1 - d.p;
     const T kept_value = T{1} / static_cast<T>(keep_probability);
+    if (d.cuda) {
+        const CudaDropout draws(d, batch, heads, d.columns(keys));
+        T* out = mask.data();
+        for (std::size_t b = 0; b < batch; ++b)
+            for (std::size_t h = 0; h < heads; ++h)
+                for (std::size_t q = first_query; q < first_query + rows; ++q)
+                    for (std::size_t k = d.first_key; k < d.first_key + keys; ++k)
+                        *out++ = draws.keeps(b, h, q, k) ? kept_value : T{0};
+        return mask;
+    }
+    if (!d.generator) return mask;
     TorchGenerator generator = *d.generator;
     std::optional<Mcg31> mkl;
     const auto uniform = [&] { return mkl ? mkl->next() : generator.uniform01<double>(); };

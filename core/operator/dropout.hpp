@@ -1,8 +1,9 @@
-// PyTorch's dropout on the attention weights, with either of its two streams.
+// PyTorch's dropout on the attention weights, with one of its streams.
 #pragma once
 
 #include <cstddef>
 
+#include "core/base/cuda_random.hpp"
 #include "core/base/tensor.hpp"
 #include "core/base/torch_random.hpp"
 #include "core/operator/choices.hpp"
@@ -17,8 +18,11 @@ struct Dropout {
     std::size_t q_len = 0;      ///< rows that are drawn, even if fewer are computed
     /// Where the draws begin. Absent if p is 0, and in a dry run, which draws nothing.
     std::optional<TorchGenerator> generator{};
-    std::size_t first_key = 0;  ///< the column that the call's key 0 has
-    std::size_t kv_len = 0;     ///< columns that are drawn; 0: as many as the call has
+    std::optional<CudaGenerator> cuda{};    ///< in its place, of the stream cuda
+    std::optional<DropoutKernel> kernel{};  ///< empty: F.dropout draws, on its own
+    std::size_t element_size = 4;           ///< bytes of a weight, as F.dropout reads it
+    std::size_t first_key = 0;              ///< the column that the call's key 0 has
+    std::size_t kv_len = 0;                 ///< columns that are drawn; 0: as many as the call has
 
     /// The columns that are drawn, given the keys of a call.
     std::size_t columns(std::size_t keys) const { return kv_len == 0 ? keys : kv_len; }
@@ -26,7 +30,8 @@ struct Dropout {
 
 /// The keep mask times 1/(1-p) in T of rows [first_query, first_query + rows): `shape` is (batch,
 /// heads, rows, keys of the call). An element is kept where its uniform is below 1 - p: mt19937
-/// draws one draw64 per element; mkl draws a single draw32, the seed of an MCG31 stream, at once.
+/// draws one draw64 per element; mkl draws a single draw32, the seed of an MCG31 stream, at once;
+/// of cuda see CudaDropout.
 /// Other rows and columns are drawn but not stored. p = 0 gives ones and p = 1 zeros, and neither
 /// draws anything.
 template <class T>

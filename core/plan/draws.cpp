@@ -65,6 +65,12 @@ void check_order(const Settings& s) {
                      "expected no such flag");
 }
 
+/// A kernel adds multiples of 4 to the generator's offset.
+void check_offset(const char* key, std::uint64_t offset) {
+    if (offset % 4 != 0)
+        refuse(key, "not an offset of a GPU's generator; expected a multiple of 4");
+}
+
 void check_numpy(const Settings& s, bool draws_parameters) {
     if (s.rng != Rng::numpy) return;
     if (s.seed.negative || s.seed.bits > 0xffffffffu)
@@ -81,6 +87,23 @@ void check_numpy(const Settings& s, bool draws_parameters) {
 }
 
 }  // namespace
+
+void resolve_gpu(Settings& s) {
+    const bool drops = s.dropout_stream == DropoutStream::cuda, draws = s.rng == Rng::cuda;
+    if (!drops && s.dropout_kernel)
+        refuse("dropout_kernel", "dropout is not drawn on a GPU; expected --dropout-stream cuda");
+    for (const auto& [key, setting] :
+         {std::pair("multiprocessors", &s.multiprocessors),
+          {"threads_per_multiprocessor", &s.threads_per_multiprocessor}})
+        if (*setting && !drops && !draws)
+            refuse(key, "nothing is drawn on a GPU; expected --device cuda, --rng cuda or "
+                        "--dropout-stream cuda");
+    if (draws) check_offset("rng_skip", s.rng_skip);
+    if (drops) check_offset("dropout_skip", s.dropout_skip.value_or(0));
+    if (!drops && !draws) return;
+    follow(s, s.multiprocessors, GpuThreads().multiprocessors);
+    follow(s, s.threads_per_multiprocessor, GpuThreads().threads_per_multiprocessor);
+}
 
 void check_draws(const Plan& plan) {
     const Settings& s = plan.config;

@@ -53,9 +53,10 @@ constexpr const InitRow& row_of(Init init) {
     return init_rows[static_cast<std::size_t>(init)];
 }
 
-/// Whose generator draws: torch.manual_seed, or np.random.seed.
-enum class Rng { torch, numpy };
-inline constexpr Names<Rng, 2> rng_names{{{Rng::torch, "torch"}, {Rng::numpy, "numpy"}}};
+/// Whose generator draws: torch.manual_seed's of the CPU or of a GPU, or np.random.seed's.
+enum class Rng { torch, numpy, cuda };
+inline constexpr Names<Rng, 3> rng_names{
+    {{Rng::torch, "torch"}, {Rng::numpy, "numpy"}, {Rng::cuda, "cuda"}}};
 
 /// Whether weights are drawn and stored as (d_in, d_out): programs in NumPy compute x W.
 constexpr bool draws_in_out(Init init, Rng rng) {

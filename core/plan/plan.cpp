@@ -298,8 +298,9 @@ Plan make_plan(Settings settings, const OperandShapes& operands, const PlanOptio
     check_masks(s, operands);
     resolve_scores(s, plan);
     check_formulas(plan, s);
-    if (s.dropout_skip && !s.dropout_seed) refuse("dropout_skip", "requires --dropout-seed");
-    if (s.dropout_seed) follow(s, s.dropout_skip, 0);
+    resolve_gpu(s);
+    if (s.dropout_skip && s.continues_stream()) refuse("dropout_skip", "requires --dropout-seed");
+    if (!s.continues_stream()) follow(s, s.dropout_skip, 0);
     resolve_rule(s, operands);
     plan.met = needs_met(s, operands, plan.projects);
     std::vector<std::string> emit = options.emit.value_or(s.emit);

@@ -53,6 +53,10 @@ RopeSettings rope_settings(const Settings& s, const Plan& plan);
 /// Checks what the question draws. Errors: SettingError of kind usage.
 void check_draws(const Plan& plan);
 
+/// The settings of a GPU's stream, where one is drawn from. Errors: SettingError of kind usage for
+/// those that have no effect.
+void resolve_gpu(Settings& s);
+
 /// Sets the plan's positions of tokens.
 void read_positions(Plan& plan, const Settings& s);
 /// Reads the settings that are formulas. The plan has positions, and an offset or not yet.

@@ -5,7 +5,7 @@
 #include <optional>
 #include <vector>
 
-#include "core/base/number_type.hpp"
+#include "core/base/cuda_random.hpp"
 #include "core/operator/choices.hpp"
 #include "core/operator/mask.hpp"
 #include "core/operator/rope.hpp"
@@ -137,7 +137,8 @@ struct Settings : ScoreSettings, MaskSettings, LinearSettings {
     std::vector<double> init_numbers;  ///< of its form: a gain, a mean and a standard deviation
     Rng rng = Rng::torch;
     Seed seed;
-    std::uint64_t rng_skip = 0;  ///< 32-bit draws skipped before the first draw that is used
+    /// 32-bit draws skipped before the first draw that is used; on a GPU, the generator's offset.
+    std::uint64_t rng_skip = 0;
     /// The shape of an input that is drawn before the parameters, as torch.rand or torch.randn, or
     /// of the query, and so of the key and the value; at most one is given.
     std::vector<std::uint64_t> rand, randn;
@@ -188,6 +189,18 @@ struct Settings : ScoreSettings, MaskSettings, LinearSettings {
     std::optional<Seed> dropout_seed;
     std::optional<std::uint64_t> dropout_skip;
     DropoutStream dropout_stream = DropoutStream::mt19937;
+    std::optional<DropoutKernel> dropout_kernel;  ///< of the stream cuda; empty: F.dropout
+    /// Of the GPU whose stream is drawn from; empty: an H100's, and where none is.
+    std::optional<std::uint64_t> multiprocessors, threads_per_multiprocessor;
+    GpuThreads gpu() const {
+        return {multiprocessors.value_or(GpuThreads().multiprocessors),
+                threads_per_multiprocessor.value_or(GpuThreads().threads_per_multiprocessor)};
+    }
+    /// Whether dropout goes on where the draws of inputs and parameters end: one generator has
+    /// both.
+    bool continues_stream() const {
+        return !dropout_seed && (dropout_stream == DropoutStream::cuda) == (rng == Rng::cuda);
+    }
 
     bool backward = false;     ///< gradients too, of a loss or of given ones by the context
     std::optional<Loss> loss;  ///< empty: sum, or the operand grad_output
