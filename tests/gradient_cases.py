@@ -1,4 +1,4 @@
-"""Judges generated gradients by `attn check --search`: right ones are never wrong, and of wrong ones the cause is named.
+"""Judges generated gradients with `attn check --search`: right ones are never wrong, and of wrong ones the cause is named.
 
     python3 tests/gradient_cases.py ATTN [--count 300] [--seed 1] [--jobs 2] [--case N] [--dump DIR]
 

@@ -140,7 +140,7 @@ def save(folder, index, weights, moved=None, by=0):
 
 
 def check_kernels(attn, asked, answers, folder):
-    """The gradients by operands and parameters from every kernel that runs here, where it computes the question."""
+    """The gradients of operands and parameters from every kernel that runs here, where it computes the question."""
     failed, compared = [], 0
     for kernel in ("generic", "avx2", "avx512", "neon"):
         records = []

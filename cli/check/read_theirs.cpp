@@ -129,7 +129,7 @@ private:
         const auto ours = find_array(name);
         if (ours && (Evaluator::has(*ours) || view_.head().has_layout()))
             return exists(*ours) && !is_said(*ours) ? ours : std::nullopt;
-        // dq may be the gradient by the operand or, of a layer, by the projected queries.
+        // dq may be the gradient of the operand or, in a layer, of the projected queries.
         for (const NameRow& other : all_other_names) {
             const bool has_name = other.table == "result" &&
                                   other.names.find(" " + name + " ") != std::string_view::npos;

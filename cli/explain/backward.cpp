@@ -1,4 +1,4 @@
-// The gradients of one head: from that by its output back to the query, keys, values and W_query.
+// The gradients of one head, from its output back to the query, keys, values and W_query.
 #include "cli/explain/explanation.hpp"
 #include "core/expression/derivative.hpp"
 #include "io/text/number_text.hpp"
@@ -6,8 +6,8 @@
 namespace attn::cli {
 namespace {
 
-/// Columns and rows of the softmax's slopes.
-constexpr std::size_t max_slopes = 6;
+/// Columns and rows shown of the softmax's Jacobian.
+constexpr std::size_t max_jacobian = 6;
 
 Row scaled(Row row, double factor) {
     for (double& x : row) x = x * factor + 0.0;  // no -0
@@ -69,13 +69,13 @@ private:
         for (std::size_t key_at = 0; key_at < slopes.size(); ++key_at)
             by_weights_[key_at] = h_.mask[key_at] == 0 ? 0 : by_weights_[key_at] * slopes[key_at];
         h_.say("prob_mod_gradients");
-        h_.show_by_key({{"softmax_weights", weights_}, {"slope", slopes}, {"g", by_weights_}});
+        h_.show_by_key({{"softmax_weights", weights_}, {"derivative", slopes}, {"g", by_weights_}});
     }
 
     void write_softmax() {
         h_.say("softmax_gradients", {{"masks_some", h_.count_masked() != 0}});
         HeadView::NamedRows slopes;
-        for (std::size_t i = 0; i < std::min(h_.shown.size(), max_slopes); ++i) {
+        for (std::size_t i = 0; i < std::min(h_.shown.size(), max_jacobian); ++i) {
             const std::size_t key = h_.shown[i];
             slopes.emplace_back("weight " + std::to_string(key), scaled(weights_, -weights_[key]));
             slopes.back().second[key] += weights_[key];

@@ -359,7 +359,7 @@ void write_after_heads(Explanation& e) {
     const int decimals = e.format.decimals();
     e.say("sizes", {{"has_d_in", e.plan.d_in != 0},
                     {"one_digit", decimals == 1},
-                    {"is_held", e.plan.config.held.has_value()},
+                    {"is_quantised", e.plan.config.quantised_type.has_value()},
                     {"DTYPE", name_of(dtype_names, e.plan.config.dtype)},
                     {"DECIMALS", std::to_string(decimals)}});
 }

@@ -151,7 +151,7 @@ void add_array(std::vector<HelpEntry>& entries, const std::string& word, std::si
     const bool has_batch = found->axes.front() == Axis::batch;
     std::string meaning = meaning_in("requests", "name", word);
     if (meaning.empty())
-        meaning = "The gradient of the loss by " + word.substr(word.find('_') + 1) + ".";
+        meaning = "The gradient of the loss w.r.t. " + word.substr(word.find('_') + 1) + ".";
     entries.push_back({"array " + word,
                        paragraph(meaning, columns) +
                            paragraph("Axes " + axes_of(*found) +

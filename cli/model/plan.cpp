@@ -150,8 +150,8 @@ ModelPlan::ModelPlan(const ModelAsked& asked, ModelFiles& files)
 }
 
 void ModelPlan::check_question(const Args& args) const {
-    refuse(request_, {{"dtype", request_.settings.held.has_value(),
-                       "is not computed by models; expected float32 or float64"}});
+    refuse(request_, {{"dtype", request_.settings.quantised_type.has_value(),
+                       "is not supported in models; expected a dtype of 16 bits or more"}});
     if (question_.generate != 0 && question_.input.ids.empty() && !decoder_)
         throw Error(ErrorKind::usage, location_of(request_, "generate"),
                     std::string("requires --token-ids or --text") +

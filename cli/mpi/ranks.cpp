@@ -42,8 +42,8 @@ void check_request(const Request& request) {
     for (const char* key : {"score_mod", "prob_mod", "relative_bias", "key_scale", "value_scale",
                             "position_ids", "top_k", "backward"})
         if (request.has(key)) refuse(key, "is not computed by ranks; expected one process");
-    if (request.settings.held)
-        refuse("dtype", concat(row_of(*request.settings.held).name,
+    if (request.settings.quantised_type)
+        refuse("dtype", concat(row_of(*request.settings.quantised_type).name,
                                " is not computed by ranks; expected float32 or float64"));
     for (const char* key : {"past_key", "past_value", "value_input"})
         if (request.has(key))

@@ -152,7 +152,8 @@ void ModelSource::read_more_keys(const Request& request, Operands& operands) con
                     std::copy(piece.begin(), piece.end(), rows.data() + b * width + before);
                 });
         for (double& x : rows)
-            if (request.settings.held) x = held(x, *request.settings.held, name);
+            if (request.settings.quantised_type)
+                x = quantised(x, *request.settings.quantised_type, name);
         *past = std::move(rows);
     }
 }

@@ -35,8 +35,8 @@ bool is_of_keys(const OperandRow& row) {
     return row.key == std::string_view("key") || row.key == std::string_view("past_key");
 }
 
-/// Whether it holds keys or values.
-bool is_held(const OperandRow& row) {
+/// Whether its elements are keys or values.
+bool is_keys_or_values(const OperandRow& row) {
     const std::string_view key = row.key;
     return is_of_keys(row) || key == "value" || key == "past_value";
 }
@@ -97,15 +97,16 @@ void OperandScales::require_used() const {
 
 void OperandScales::hold_example(Operands& operands) {
     for (const OperandId operand : {OperandId("key"), OperandId("value")})
-        if (request_.settings.held) apply(operands, operand.row(), false);
+        if (request_.settings.quantised_type) apply(operands, operand.row(), false);
 }
 
 void OperandScales::apply(Operands& operands, const OperandRow& row, bool is_done) {
-    const bool codes = (std::exchange(are_codes_, false) || !request_.settings.held) && !is_done;
+    const bool codes =
+        (std::exchange(are_codes_, false) || !request_.settings.quantised_type) && !is_done;
     RealArray& array = operands[row];
     if (array.dimension() == 0) return;
-    const bool rounds = is_held(row) && request_.settings.held;
-    const NumberType type = request_.settings.held.value_or(NumberType::float32);
+    const bool rounds = is_keys_or_values(row) && request_.settings.quantised_type;
+    const NumberType type = request_.settings.quantised_type.value_or(NumberType::float32);
     const char* const key = is_of_keys(row) ? "key_scale" : "value_scale";
     if (has(row)) is_used_[is_of_keys(row) ? 0 : 1] = true;
     if (!rounds && !(has(row) && codes)) return;
@@ -140,7 +141,7 @@ void OperandScales::apply(Operands& operands, const OperandRow& row, bool is_don
             }
             const double factor = scale.data()[from];
             double number = double{numbers.data()[i]} * (codes ? factor : 1);
-            if (rounds) number = held(number / factor, type, row.key) * factor;
+            if (rounds) number = quantised(number / factor, type, row.key) * factor;
             numbers.data()[i] = static_cast<T>(number);
         }
     });

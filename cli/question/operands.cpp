@@ -23,7 +23,8 @@ public:
         const bool of_document = is_model_of_document(request_);
         if (model_ != nullptr)
             read_named(request_, of_document, [&] {
-                operands_.weights = held(model_->read_weights(request_), request_.settings.held);
+                operands_.weights =
+                    quantised(model_->read_weights(request_), request_.settings.quantised_type);
                 operands_.norm = model_->read_norm(request_);
             });
         if (projects_ && request_.token_ids.empty()) read_inputs();
@@ -109,7 +110,8 @@ private:
         const bool of_keys = key == "key" || key == "value" || key == "context";
         const Settings& s = request_.settings;
         const bool is_changed = s.order() != QkvFormat::bhsd || s.key_scale || s.value_scale;
-        if (rows_ == nullptr || is_changed || s.held || !(leaves_all() || of_keys)) return false;
+        if (rows_ == nullptr || is_changed || s.quantised_type || !(leaves_all() || of_keys))
+            return false;
         const bool is_plain = file.format->name == "npy" || file.format->name == "safetensors",
                    on_disk = is_plain && array != nullptr && array->bytes->memory() == nullptr,
                    by_columns = on_disk && !array->strides.empty();

@@ -88,7 +88,7 @@ public:
         are_codes_ = type && (!is_float(*type) || row_of(*type).size == 1);
     }
     /// Multiplies an operand that was read, with its axes in the order in which they are given,
-    /// unless that `is_done`, or quantises it to the type that keys and values are held in. Errors:
+    /// unless that `is_done`, or quantises it to the type of quantised keys and values. Errors:
     /// kind shape; kind input beyond the type's range.
     void apply(Operands& operands, const OperandRow& row, bool is_done);
     /// The keys and values of an example in that type, if there is one.

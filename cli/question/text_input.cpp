@@ -135,7 +135,7 @@ double number_of(Corner corner, const Request& request) {
         return is_largest ? row.largest : row.least;
     };
     if (!request.store)
-        return of_row(row_of(request.settings.held.value_or(request.settings.dtype)));
+        return of_row(row_of(request.settings.quantised_type.value_or(request.settings.dtype)));
     const StoredType& type = *request.store;
     if (!type.is_integer()) return of_row(row_of(type.kind));
     // Of more than 53 bits, float64 does not have the largest word.
@@ -181,11 +181,11 @@ void draw_inputs(const Request& request, Operands& operands) {
     for (std::size_t i = 0; i < drawn.size(); ++i) {
         const OperandId operand = drawn_operand(drawn.size(), i);
         operands[operand] = with_corners(std::move(drawn[i]), request);
-        if (request.settings.held && i != 0)
+        if (request.settings.quantised_type && i != 0)
             operands[operand].visit([&](auto& numbers) {
                 for (auto& x : numbers)
                     x = static_cast<std::decay_t<decltype(x)>>(
-                        held(double{x}, *request.settings.held, operand.row().key));
+                        quantised(double{x}, *request.settings.quantised_type, operand.row().key));
             });
         to_computed_order(request, operands, operand);
     }

@@ -8,7 +8,7 @@
 namespace attn::cli {
 namespace {
 
-/// A gradient by an operand has the axes that the program's operand has. That of a gate that all
+/// A gradient has the axes of its operand in the program. That of a gate that all
 /// heads share has one head.
 void take_axes_of(const ProgramArray& operand, const Plan& plan, ProgramArray& gradient) {
     gradient.full = operand.full;

@@ -40,15 +40,15 @@ void check_name(const LanguageRow& language, const Request& request) {
 /// Refuses what selects a part of the answer, and what a program cannot choose.
 void check_settings(const Request& request, const LanguageRow& language) {
     const Settings& s = request.settings;
-    refuse(request,
-           {{"token", s.token || !request.token_label.empty(),
-             "a program computes every query; expected no token"},
-            {"top_k", s.top_k.has_value(), "programs do not choose keys; expected none"},
-            {"head", !s.head.empty(), "a program computes every head; expected no head"},
-            {"dtype", s.held.has_value(), "is not in programs; expected float32 or float64"},
-            {"rows", !s.rows.empty(), "a program computes every query; expected no rows"},
-            {"precision", is_from_flag(request, "precision"),
-             "a program has every digit; expected no precision"}});
+    refuse(request, {{"token", s.token || !request.token_label.empty(),
+                      "a program computes every query; expected no token"},
+                     {"top_k", s.top_k.has_value(), "programs do not choose keys; expected none"},
+                     {"head", !s.head.empty(), "a program computes every head; expected no head"},
+                     {"dtype", s.quantised_type.has_value(),
+                      "is not supported; expected a dtype of 16 bits or more"},
+                     {"rows", !s.rows.empty(), "a program computes every query; expected no rows"},
+                     {"precision", is_from_flag(request, "precision"),
+                      "a program has every digit; expected no precision"}});
     for (const auto& [key, is_missing] : {std::pair("normalize", s.normalize.has_value()),
                                           {"position_ids", s.rope.has_value()},
                                           {"cu_seqlens", s.rope.has_value()},
@@ -56,7 +56,7 @@ void check_settings(const Request& request, const LanguageRow& language) {
         if (request.has(key) && is_missing && (language.name == "onnx" || language.name == "c"))
             throw setting_error(
                 request, key,
-                concat("is not in programs in ", language.name, "; expected --to numpy or torch"));
+                concat("is not supported in ", language.name, "; expected --to numpy or torch"));
     const bool has_type =
         language.name == "torch" || (language.name == "numpy" && s.dtype == NumberType::float16);
     if (is_rounded(s.dtype) && !has_type)
@@ -66,13 +66,13 @@ void check_settings(const Request& request, const LanguageRow& language) {
     const auto refuse_gradients = [&](bool is_missing, const char* of, const char* expected) {
         if (s.backward && is_missing)
             throw setting_error(request, "backward",
-                                concat("gradients", of, " are not in programs in ", language.name,
+                                concat("gradients", of, " are not supported in ", language.name,
                                        "; expected ", expected, ", or no --backward"));
     };
     if (s.backward && is_rounded(s.dtype))
         throw setting_error(request, "backward",
                             concat("gradients in ", row_of(s.dtype).name,
-                                   " are not in programs; expected --dtype float32 or float64"));
+                                   " are not supported; expected --dtype float32 or float64"));
     refuse_gradients(language.name == "onnx", "", "--to numpy, torch or c");
     refuse_gradients(language.name == "c" && s.mode == Mode::linear, " of linear attention",
                      "--to numpy or torch");

@@ -253,7 +253,7 @@ struct NamedBackend {
     static std::string_view chosen(const Request& request) { return request.settings.kernel; }
 };
 
-/// A type of the arithmetic, or one that numbers are held in.
+/// A type of the arithmetic, or one that keys, values and parameters are quantised to.
 struct NamedDtype {
     static constexpr bool has_default = true;
     static std::string_view name(std::size_t index) {
@@ -261,12 +261,12 @@ struct NamedDtype {
     }
     static void choose(Request& request, std::size_t index) {
         const NumberType type = dtype_names[index].first;
-        const bool holds = (row_of(type).uses & use::holds) != 0;
-        request.settings.dtype = holds ? NumberType::float32 : type;
-        request.settings.held = holds ? std::optional(type) : std::nullopt;
+        const bool quantises = (row_of(type).uses & use::quantises) != 0;
+        request.settings.dtype = quantises ? NumberType::float32 : type;
+        request.settings.quantised_type = quantises ? std::optional(type) : std::nullopt;
     }
     static std::string_view chosen(const Request& request) {
-        return row_of(request.settings.held.value_or(request.settings.dtype)).name;
+        return row_of(request.settings.quantised_type.value_or(request.settings.dtype)).name;
     }
 };
 

@@ -289,7 +289,7 @@ constexpr Option table[] = {
 
     {"key_scale", cache, softmax, array_field<&S::key_scale>, {}, "S,...|FILE",
      "factors of quantised keys, of the cache or, without one, of --key: one, for each key head, or for each "
-     "token and head (default 1); with --dtype float8, those that it quantises other numbers with"},
+     "token and head (default 1); with a --dtype of float8, also the scales of quantisation"},
     {"value_scale", cache, softmax, array_field<&S::value_scale>, {}, "S,...|FILE",
      "the same of values (default 1)"},
 
@@ -306,13 +306,13 @@ constexpr Option table[] = {
      "with --dropout-stream cuda: the kernel of scaled_dot_product_attention that draws (default: F.dropout of the weights)"},
 
     {"backward", gradients, all_modes, setting<&S::backward>, {}, "",
-     "also the gradients of a loss by inputs, parameters and each step, as autograd has them (default off)"},
+     "also the gradients of a loss with respect to inputs, parameters and each step, as autograd computes them (default off)"},
     {"loss", gradients, all_modes, setting_among<loss_names, &S::loss>, {}, "",
      "of the context vectors: their sum, their mean, or the mean of squared differences from --target (default: mse with --target, else sum)"},
     {"target", gradients, all_modes, operand_field, {}, "FILE",
      "what --loss mse compares with, in the shape of context_vectors (no default)", source},
     {"grad_output", gradients, all_modes, operand_field, {}, "FILE",
-     "instead of a loss: its gradient by context_vectors, as out.backward(...) takes it (default ones)", source},
+     "in place of a loss: its gradient with respect to context_vectors, as for out.backward(g) (default: that of --loss)", source},
 
     {"output", output, all_modes, field_of<&R::output>, {}, "FILE",
      "write there, whole or not at all (default -, standard output)", as_flag | in_explain | in_model, 'o'},
@@ -364,11 +364,11 @@ constexpr Option table[] = {
      io::color_scale_help, as_flag | in_model},
 
     {"dtype", numerics, all_modes, choice<NamedDtype>, {}, "",
-     "type of draws, steps and results, which are float32 with float8: keys and values that are given, and parameters, are rounded to it", everywhere | whole_model},
+     "type of draws, steps and results; float8: keys and values that are given, and parameters, are quantised to it, and computed in float32", everywhere | whole_model},
     {"softmax_dtype", numerics, softmax, setting_among<rounding_names, &S::softmax_dtype>, {}, "",
      "with --dtype bfloat16 or float16: type of the steps of a softmax (default float32)", everywhere},
     {"accumulate", numerics, softmax, setting_among<rounding_names, &S::accumulate>, {}, "",
-     "with --dtype bfloat16 or float16: type of sums of products, after each addition (default float32)", everywhere},
+     "with --dtype bfloat16 or float16: type of the accumulator of matrix products (default float32)", everywhere},
     {"kernel", numerics, all_modes, choice<NamedBackend>, {}, "",
      "what computes: PyTorch's arithmetic step by step, or a fused kernel; auto: that of this "
      "processor where the work is large; also by the environment's ATTN_KERNEL",

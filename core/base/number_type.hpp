@@ -42,8 +42,8 @@ namespace use {
 inline constexpr unsigned computes = 1;  ///< a `--dtype`
 inline constexpr unsigned judges = 2;    ///< a `check --type`
 inline constexpr unsigned stores = 4;    ///< a `--store`
-/// A `--dtype` that keys, values and parameters are rounded to; the arithmetic is in float32.
-inline constexpr unsigned holds = 8;
+/// A `--dtype` that keys, values and parameters are quantised to; the arithmetic is in float32.
+inline constexpr unsigned quantises = 8;
 }  // namespace use
 
 /// What is known about a type. The unit, least, largest and round are those of floating-point types
@@ -97,9 +97,9 @@ inline constexpr std::array<NumberTypeRow, 18> number_types{
       "65504", 0x1p-11, 0x1p-24, 65504, 0, rounded_to_float16},
      {NumberType::bfloat16, "bfloat16", "V2", "BF16", 2, use::computes | use::judges | use::stores,
       3, "3.3895314e38", 0x1p-8, 0x1p-133, 0x1.fep127, 0, rounded_to_bfloat16},
-     {NumberType::float8_e4m3, "float8_e4m3fn", "", "F8_E4M3", 1, use::stores | use::holds, 0,
+     {NumberType::float8_e4m3, "float8_e4m3fn", "", "F8_E4M3", 1, use::stores | use::quantises, 0,
       "448", 0x1p-4, 0x1p-9, 448, 0, rounded_to_e4m3},
-     {NumberType::float8_e5m2, "float8_e5m2", "", "F8_E5M2", 1, use::stores | use::holds, 0,
+     {NumberType::float8_e5m2, "float8_e5m2", "", "F8_E5M2", 1, use::stores | use::quantises, 0,
       "57344", 0x1p-3, 0x1p-16, 57344, 0, rounded_to_e5m2},
      {NumberType::float8_e8m0, "float8_e8m0fnu", "", "F8_E8M0", 1},
      {NumberType::fixed, "fixed", "", "", 0, use::stores}}};
@@ -137,7 +137,7 @@ inline constexpr auto stored_types = types_for<use::stores>();
 inline constexpr auto dtype_names =
     names_of(NumberType::float32, NumberType::float64, NumberType::bfloat16, NumberType::float16,
              NumberType::float8_e4m3, NumberType::float8_e5m2);
-static_assert(types_for<use::computes | use::holds>().size() == dtype_names.size());
+static_assert(types_for<use::computes | use::quantises>().size() == dtype_names.size());
 
 /// The type of C++ numbers in memory.
 template <class T>
@@ -149,7 +149,7 @@ inline constexpr NumberType dtype_of = std::same_as<T, float>    ? NumberType::f
 inline constexpr auto rounding_names =
     names_of(NumberType::float32, NumberType::bfloat16, NumberType::float16);
 
-/// Whether arithmetic in the dtype is that of float32, and each named array is rounded to it.
+/// Whether the dtype is computed in float32, and each named array is then rounded to it.
 constexpr bool is_rounded(NumberType dtype) {
     return dtype == NumberType::bfloat16 || dtype == NumberType::float16;
 }
@@ -161,7 +161,7 @@ constexpr NumberType arithmetic_of(NumberType dtype) {
 
 /// The type of results.
 constexpr NumberType result_type(NumberType dtype) {
-    return (row_of(dtype).uses & use::holds) != 0 ? NumberType::float32 : dtype;
+    return (row_of(dtype).uses & use::quantises) != 0 ? NumberType::float32 : dtype;
 }
 
 /// A number in the dtype; of one that is not rounded, the number itself.

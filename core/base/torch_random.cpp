@@ -104,7 +104,7 @@ T NormalStream<T>::element(std::uint64_t index) {
         return value;
     }
     // If count is not a multiple of 16, PyTorch fills the last 16 elements a second time, from 16
-    // fresh uniforms drawn after all others; those of types that are rounded are of whole blocks.
+    // fresh uniforms drawn after all others, in bfloat16 and float16 after those of whole blocks.
     const std::uint64_t ragged = count_ % block_size;
     const bool in_tail = ragged != 0 && index >= count_ - block_size;
     const std::uint64_t offset = in_tail ? index - (count_ - block_size) : index % block_size;

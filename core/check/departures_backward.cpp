@@ -52,11 +52,11 @@ void factors_back(Alternatives& to) {
 
 void scales_back(Alternatives& to) {
     add_back(to, to.problem.asked.scale != 1 && !to.problem.plan.config.rule, "once",
-             {{"left out of gradients by queries", [](Backward& how) { how.query_scale = 0; }},
-              {"left out of gradients by keys", [](Backward& how) { how.key_scale = 0; }},
+             {{"left out of gradients of queries", [](Backward& how) { how.query_scale = 0; }},
+              {"left out of gradients of keys", [](Backward& how) { how.key_scale = 0; }},
               {"left out", [](Backward& how) { how.query_scale = how.key_scale = 0; }},
-              {"twice in gradients by queries", [](Backward& how) { how.query_scale = 2; }},
-              {"twice in gradients by keys", [](Backward& how) { how.key_scale = 2; }},
+              {"twice in gradients of queries", [](Backward& how) { how.query_scale = 2; }},
+              {"twice in gradients of keys", [](Backward& how) { how.key_scale = 2; }},
               {"twice", [](Backward& how) { how.query_scale = how.key_scale = 2; }}});
 }
 
@@ -70,11 +70,11 @@ void groups_back(Alternatives& to) {
 void dropouts_back(Alternatives& to) {
     add_back(
         to, to.problem.asked.drops, "as forward",
-        {{"1/(1-p) twice in gradients by weights", [](Backward& how) { how.dropout_factors = 2; }},
-         {"1/(1-p) left out of gradients by weights",
+        {{"1/(1-p) twice in gradients of weights", [](Backward& how) { how.dropout_factors = 2; }},
+         {"1/(1-p) left out of gradients of weights",
           [](Backward& how) { how.dropout_factors = 0; }},
-         {"left out of gradients by weights", [](Backward& how) { how.drops = false; }},
-         {"left out of gradients by values", [](Backward& how) { how.drops_values = false; }},
+         {"left out of gradients of weights", [](Backward& how) { how.drops = false; }},
+         {"left out of gradients of values", [](Backward& how) { how.drops_values = false; }},
          {"left out", [](Backward& how) { how.drops = how.drops_values = false; }}});
 }
 
@@ -117,10 +117,10 @@ void turns_back(Alternatives& to) {
     add_back(to, to.problem.asked.rope.pairs.has_value(), "rotated backwards",
              {{"not rotated", [](Backward& how) { how.query_turns = how.key_turns = 0; }},
               {"rotated forwards", [](Backward& how) { how.query_turns = how.key_turns = 1; }},
-              {"by queries not rotated", [](Backward& how) { how.query_turns = 0; }},
-              {"by keys not rotated", [](Backward& how) { how.key_turns = 0; }},
-              {"by queries rotated forwards", [](Backward& how) { how.query_turns = 1; }},
-              {"by keys rotated forwards", [](Backward& how) { how.key_turns = 1; }}});
+              {"of queries not rotated", [](Backward& how) { how.query_turns = 0; }},
+              {"of keys not rotated", [](Backward& how) { how.key_turns = 0; }},
+              {"of queries rotated forwards", [](Backward& how) { how.query_turns = 1; }},
+              {"of keys rotated forwards", [](Backward& how) { how.key_turns = 1; }}});
 }
 
 void parameters_back(Alternatives& to) {
@@ -137,13 +137,13 @@ constexpr ConventionRow conventions_of_backward[] = {
     {"grad_factor", "gradients times ", factors_back, no_flag, nullptr,
      [](Conventions& c) -> double& { return c.backward.factor; }},
     {"grad_scale", "scale in gradients: ", scales_back},
-    {"grad_groups", "gradients by shared heads: ", groups_back},
+    {"grad_groups", "gradients of shared key heads: ", groups_back},
     {"grad_dropout", "dropout backward: ", dropouts_back},
     {"grad_softmax", "softmax backward: ", row_terms_back},
     {"grad_weights", "recomputed backward: ", weights_back},
     {"grad_softcap", "soft cap's derivative ", caps_back},
     {"grad_rope", "gradients ", turns_back},
-    {"grad_parameters", "gradients by parameters: ", parameters_back},
+    {"grad_parameters", "gradients of parameters: ", parameters_back},
 };
 
 }  // namespace

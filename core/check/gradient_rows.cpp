@@ -1,11 +1,11 @@
-// Gradients by what a query and its keys have in common: weights, scores, the query.
+// Gradients of a query's own arrays: weights, scores, the query.
 #include "core/check/gradients.hpp"
 
 #include "core/expression/derivative.hpp"
 
 namespace attn {
 
-/// Whether a backward pass under these conventions is known.
+/// Whether gradients are judged under these conventions.
 bool Candidate::has_gradients(ArrayId array) const {
     const Conventions& asked = problem_.asked;
     const auto is_usual = [](const auto& tensors) {
@@ -182,7 +182,7 @@ Candidate::BackwardRow& Candidate::backward_row(const RowIndex& at) {
     return b;
 }
 
-/// From the gradient by the scores that enter the softmax to that by the products.
+/// From the gradient of the scores that enter the softmax to that of the products.
 void Candidate::scores_back(const QueryRow& q, BackwardRow& b) {
     const std::size_t count = b.raw.size();
     const Candidate& forward = recomputed();

@@ -1,11 +1,11 @@
-// Gradients that are sums over queries: by keys and values, parameters and what is projected.
+// Gradients that sum over queries: of keys, values, parameters and inputs of projections.
 #include "core/check/gradients.hpp"
 
 namespace attn {
 namespace {
 
-/// Turns gradients by a normalised row, or without a norm by a row divided by its length, into those
-/// by the row x itself; `error` may be null.
+/// Gradients of a normalised row, or without a norm of a row divided by its length, become those of
+/// the row x; `error` may be null.
 void norm_back(const LaneModel& model, const InputNorm* norm, bool is_recurrent, const double* x,
                const double* error, double unit, std::vector<Lane>& g) {
     const std::size_t count = g.size();

@@ -5,19 +5,19 @@
 
 namespace attn {
 
-/// By what each key has.
+/// Gradients by key.
 struct Candidate::BackwardRow {
     RowIndex at;
     bool is_made = false;
-    std::vector<Lane> by_weight, before;  ///< gradients by weights after dropout, and before it
-    std::vector<Lane> by_softmax;         ///< by weights before their formula
-    std::vector<Lane> capped, scaled;     ///< by the scores after these stages
-    std::vector<Lane> raw;                ///< by products, without the error of the row term
-    std::vector<double> slope;            ///< their derivative by the row term
+    std::vector<Lane> by_weight, before;  ///< of weights after dropout, and before it
+    std::vector<Lane> by_softmax;         ///< of weights before prob_mod
+    std::vector<Lane> capped, scaled;     ///< of the scores after these stages
+    std::vector<Lane> raw;                ///< of products, without the error of the row term
+    std::vector<double> slope;            ///< derivative of raw with respect to the row term
     std::vector<Lane> weight;             ///< after dropout
     std::array<std::vector<Lane>, mask_operands.size()> by_mask;
     Lane term;  ///< the sum of weights times their gradients, whose error all keys have in common
-    Lane sink;  ///< the gradient by it
+    Lane sink;  ///< its gradient
 
     Lane with_term(std::size_t k) const {
         const double x = square(slope[k]);

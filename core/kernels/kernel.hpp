@@ -168,13 +168,13 @@ struct KeyTotals {
 /// The gradients of a tile's rows. Rows past the tile's lanes repeat the last and are not written.
 template <class T>
 struct RowGradients {
-    const T* context[max_lanes];  ///< of the loss by the context: rows of d_v, read
+    const T* context[max_lanes];  ///< the context's gradient: rows of d_v, read
     T* query[max_lanes];          ///< rows of d_k
-    double sink[max_lanes];       ///< by the logit that the lane's sum has besides its keys
+    double sink[max_lanes];       ///< of the sink
 };
 
-/// A tile's gradients by the queries, and what it adds to those by keys and values. The sums over
-/// queries have their order, whatever the tiles.
+/// A tile's gradients of the queries, and what it adds to those of keys and values, in the order of
+/// the queries, whatever the tiles.
 template <class T>
 struct Backward {
     Tile<T>* tile;  ///< without context, weights and scores
@@ -216,8 +216,8 @@ constexpr std::size_t weights_size(std::size_t lanes, std::size_t kv_len, bool w
     return lanes * (weights ? blocks * (block_keys + 1) : block_keys);
 }
 
-/// Numbers that a Backward keeps for each lane and key: the weight, the gradient by it, and, with a
-/// soft cap, its derivative.
+/// Numbers that a Backward keeps for each lane and key: the weight, its gradient and, with a soft
+/// cap, the derivative of the cap.
 constexpr std::size_t numbers_per_pair(bool has_softcap) {
     return has_softcap ? 3 : 2;
 }
@@ -354,9 +354,9 @@ struct EntryTable {
     Draws draws;
 };
 
-/// Products of bfloat16 numbers two by two, summed in float32. A pair is a word of 32 bits, the
-/// first number in its lower half: neighbouring elements of a query and of a key, weights and
-/// values of the keys 2 i and 2 i + 1.
+/// Dot products of pairs of bfloat16, summed in float32 (vdpbf16ps, bfdot). A pair is a word of 32
+/// bits, the first number in its lower half: neighbouring elements of a query and of a key, weights
+/// and values of the keys 2 i and 2 i + 1.
 struct PairTable {
     /// As of Entries<float>; not row by row, and strips begin at even keys. Weights are rounded to
     /// bfloat16 for the product with the values, and divided by their own sum. The scratch has

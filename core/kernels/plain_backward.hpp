@@ -1,5 +1,5 @@
-// One row's weights and gradients by its scores as plainly as PlainRow computes its weights, for
-// rows that the fast path cannot compute.
+// The backward pass of one row, as plainly as PlainRow computes its weights, for rows that the fast
+// path cannot compute.
 #pragma once
 
 #include "core/kernels/plain_row.hpp"
@@ -7,7 +7,7 @@
 namespace attn::kernels {
 namespace {
 
-/// A row's largest score, the sum of its powers, and the mean of the gradients by its weights.
+/// A row's largest score, the sum of its powers, and the weighted mean of its weights' gradients.
 template <class T>
 struct PlainSums {
     T peak, mean;
@@ -22,7 +22,7 @@ public:
         : t_(tile), row_(tile, lane, vector_lanes), to_(rows), context_(rows.context[lane]),
           lane_(lane), of_(sums) {}
 
-    /// Computes the sums and the gradient by the sink.
+    /// Computes the sums and the sink's gradient.
     // Separate functions: inlined, they slow the fast path.
     [[gnu::noinline, gnu::cold]] void sum() {
         of_ = {t_.has_sink ? t_.sink[lane_] : masked_score<T>, 0, 0};
@@ -41,7 +41,7 @@ public:
         to_.sink[lane_] = -sink / of_.sum * mean;
     }
 
-    /// take(key, weight after dropout, gradient by the product of query and key) for every visible
+    /// take(key, weight after dropout, gradient of the product of query and key) for every visible
     /// key of some strips.
     template <class Take>
     [[gnu::noinline, gnu::cold]] void each_key(const Strip* first, const Strip* end,
@@ -62,9 +62,8 @@ public:
         });
     }
 
-    /// Adds to the gradients by the strips' values what elements of the context's gradient that are
-    /// not finite add: they are not in the product, whose zeros of masked pairs they would make
-    /// NaN.
+    /// Adds the infinities and NaN of the context's gradient to the gradients of the strips'
+    /// values: the product leaves them out, since 0 times them is NaN, also for masked pairs.
     void add_infinite(const Strip* first, const Strip* end, T* value) const {
         for (std::size_t c = 0; c < t_.d_v; ++c)
             if (context_[c] - context_[c] != 0)

@@ -168,7 +168,7 @@ private:
         modify_strip<V>(t_, s, scores, softmax_.peak(), slopes);
     }
 
-    /// Scores to weights relative to the shift, with their sums; the gradients by them.
+    /// Scores to weights relative to the shift, with their sums; the weights' gradients.
     void weigh(const Strip& s) const {
         for (std::size_t key = s.first_key; key < s.first_key + s.keys; ++key) {
             T* const sums = softmax_.block_sum(key);
@@ -186,7 +186,7 @@ private:
                     Fetching<ByWeight, true>{{*this, s}, fetch});
     }
 
-    /// The target of dP: 0 for masked and dropped pairs, and summed by the weights.
+    /// The target of dP: 0 for masked and dropped pairs, and summed with the weights as factors.
     struct ByWeight {
         const TileBackward& in;
         const Strip& s;
@@ -217,7 +217,7 @@ private:
         }
     };
 
-    /// Between the passes: D, the gradients by the sinks, and the rows to compute plainly.
+    /// Between the passes: D, the sinks' gradients, and the rows to compute plainly.
     void finish_sums() {
         if (t_.has_sink) softmax_.add_sinks(t_.sink, used_vectors() * W, scale_mean());
         for (std::size_t l = 0; l < L; l += W) {

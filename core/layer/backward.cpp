@@ -109,8 +109,8 @@ private:
         return gradient;
     }
 
-    /// The gradient by x, (batch, rows, d_in), of x W^T + b, from that by the result; records those
-    /// by the parameters.
+    /// The gradient with respect to x, (batch, rows, d_in), of x W^T + b; records those of the
+    /// parameters.
     Tensor3<T> linear_back(const Projection<T>& p, const Tensor3<T>& x, const Tensor3<T>& gradient,
                            ArrayId weight, ArrayId bias) {
         const std::size_t d_in = p.d_in(), d_out = p.d_out(), groups = p.groups();
@@ -317,7 +317,7 @@ private:
         normalise_heads_back(weights_->key_norm, given.key, by.key);
     }
 
-    /// By rows of tokens, from gradients by their heads.
+    /// Gradients of tokens' rows from those of their heads.
     Tensor3<T> through(const Projection<T>* projection, const Tensor3<T>& x, const Tensor4<T>& by,
                        ArrayId weight, ArrayId bias) {
         if (projection != nullptr)

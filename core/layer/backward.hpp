@@ -13,8 +13,8 @@ struct KeptForBackward {
     Tensor4<T> heads;       ///< the context before the output projection; no elements without one
 };
 
-/// Records the loss of the context vectors, (batch, heads or 1, rows, d_out), and its gradients by
-/// all that the plan asks for. `weights`: null without projections.
+/// Records the loss of the context vectors, (batch, heads or 1, rows, d_out), and the gradients
+/// that the plan asks for. `weights`: null without projections.
 template <class T>
 void differentiate(const Stages<T>& stages, KeptForBackward<T>&& kept,
                    const LayerWeights<T>* weights, const Tensor4<T>& context);

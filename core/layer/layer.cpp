@@ -127,7 +127,8 @@ std::shared_ptr<const LayerWeights<T>> weights_of(const Plan& plan, const Operan
     auto weights = allocated_weights<T>(plan.weight_shapes());
     if (!stream) return std::make_shared<const LayerWeights<T>>(std::move(weights));
     draw_weights(plan.config, *stream, weights);
-    return held(std::make_shared<const LayerWeights<T>>(std::move(weights)), plan.config.held);
+    return quantised(std::make_shared<const LayerWeights<T>>(std::move(weights)),
+                     plan.config.quantised_type);
 }
 
 void keep_token_ids(const Plan& plan, const Operands& operands, Recorder& recorder) {

@@ -61,7 +61,7 @@ void normalise(const InputNorm& norm, std::span<T> row) {
     }
 }
 
-/// Turns gradients by the results of normalise() into those by the row that it was given.
+/// The backward pass of normalise(): gradients of its result become those of `row`.
 template <class T>
 void normalise_back(const InputNorm& norm, std::span<const T> row, std::span<T> gradients) {
     const auto [mean, factor] = scale_of_row<T>(row, norm.is_rms, norm.eps);
@@ -102,7 +102,7 @@ void to_unit_length(T* row, std::size_t rows, std::size_t d, bool is_recurrent =
     });
 }
 
-/// Turns gradients by its results into those by the rows that it was given.
+/// Its backward pass: gradients of the results become those of the given rows.
 template <class T>
 void to_unit_length_back(const T* given, T* gradients, std::size_t rows, std::size_t d,
                          bool is_recurrent) {

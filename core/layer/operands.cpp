@@ -19,7 +19,7 @@ WeightShapes shapes_of_weights(const LayerWeights<T>& w) {
 
 }  // namespace
 
-double held(double number, NumberType type, const char* key) {
+double quantised(double number, NumberType type, const char* key) {
     const double rounded = row_of(type).round(number);
     if (std::isfinite(number) && !std::isfinite(rounded))
         throw SettingError(ErrorKind::input, key, "a number ", overflow_text(type));

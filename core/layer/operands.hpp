@@ -33,23 +33,23 @@ struct Operands : ByOperand<RealArray> {
     std::shared_ptr<const RandomStream> after_inputs;
 };
 
-/// A finite number in a type that it is held in. Errors: kind input, of the setting `key`, if it is
-/// beyond its range.
-double held(double number, NumberType type, const char* key);
+/// A finite number rounded to the type. Errors: kind input, of the setting `key`, if it is beyond
+/// the type's range.
+double quantised(double number, NumberType type, const char* key);
 
 /// The parameters of the projections in that type; empty: as they are.
 template <class T>
-std::shared_ptr<const LayerWeights<T>> held(std::shared_ptr<const LayerWeights<T>> weights,
-                                            std::optional<NumberType> type) {
+std::shared_ptr<const LayerWeights<T>> quantised(std::shared_ptr<const LayerWeights<T>> weights,
+                                                 std::optional<NumberType> type) {
     if (!type) return weights;
     return std::make_shared<const LayerWeights<T>>(with_numbers(*weights, [&](T x) {
-        return static_cast<T>(held(static_cast<double>(x), *type, "dtype"));
+        return static_cast<T>(quantised(static_cast<double>(x), *type, "dtype"));
     }));
 }
 
-inline AnyLayerWeights held(AnyLayerWeights weights, std::optional<NumberType> type) {
-    return std::visit([&](auto& given) -> AnyLayerWeights { return held(std::move(given), type); },
-                      weights);
+inline AnyLayerWeights quantised(AnyLayerWeights weights, std::optional<NumberType> type) {
+    return std::visit(
+        [&](auto& given) -> AnyLayerWeights { return quantised(std::move(given), type); }, weights);
 }
 
 OperandShapes shapes_of(const Operands& operands);

@@ -103,8 +103,7 @@ void for_each_normed_row(const InputNorm& norm, Tensor4<T>& x, const F& f) {
     });
 }
 
-/// Turns gradients by normed heads into those by what `given` holds before the norm, if there is
-/// one.
+/// The backward pass of the heads' norm, if there is one; `given` has the heads before it.
 template <class T>
 void normalise_heads_back(const std::optional<InputNorm>& norm, const Tensor4<T>& given,
                           Tensor4<T>& gradients) {

@@ -116,8 +116,8 @@ private:
         }
     }
 
-    /// Divides the gradients by the context by the divisors of retention, and adds what goes
-    /// through the divisors: d n = -d o' o' / n, to the decays' sum d_t or to z_t, whichever is the
+    /// Divides the gradients of the context by the divisors of retention, and adds the part through
+    /// the divisors: d n = -d o' o' / n, to the decays' sum d_t or to z_t, whichever is the
     /// larger.
     void divide_back() {
         const std::size_t d_k = head_.d_k, d_v = head_.d_v, tokens = head_.tokens;

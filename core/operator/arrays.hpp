@@ -192,7 +192,7 @@ inline constexpr ArrayRow forward_rows[] = {
     {"context_vectors", {batch, heads_apart, q_len, d_out}, nothing, any},
 };
 
-/// The gradient of the loss by an array, which has its axes.
+/// The gradient of the loss with respect to an array, which has its axes.
 consteval ArrayRow gradient(std::string_view name, std::string_view of, From from = any) {
     const auto* const found = std::ranges::find(forward_rows, of, &ArrayRow::name);
     if (found == std::end(forward_rows)) throw std::logic_error("no such array");
@@ -334,7 +334,7 @@ inline std::vector<std::string> names_of_arrays() {
     return names;
 }
 
-/// The gradient by an array; nothing if there is none.
+/// The gradient with respect to an array; nothing if there is none.
 constexpr std::optional<ArrayId> gradient_by(ArrayId array) {
     for (std::size_t index = 0; index < all_arrays.size(); ++index)
         if (all_arrays[index].gradient_of == array.index) return ArrayId(index);

@@ -1,4 +1,4 @@
-// The reference of every faster path, as reference.cpp is of the forward pass.
+// The reference for every faster path, as reference.cpp is for the forward pass.
 #include "core/operator/backward.hpp"
 
 #include "core/expression/derivative.hpp"
@@ -7,7 +7,7 @@
 namespace attn {
 namespace {
 
-/// The arrays of the forward pass that steps back take.
+/// The arrays of the forward pass that the backward pass requires.
 template <class T>
 class ForwardArrays {
 public:
@@ -35,8 +35,8 @@ private:
     std::vector<NamedArray> arrays_;
 };
 
-/// gradients[k] += rows' weight of key k times the row, a group of heads sharing each matrix of
-/// keys; masked keys are skipped, so that what a masked row holds does not count.
+/// sums[k] += weight of key k times the row, summed over the heads that share the key head. Masked
+/// keys are skipped, so that NaN and infinities of a row do not reach them.
 template <class T>
 Tensor4<T> sums_over_queries(const Tensor4<T>& weights, const Tensor4<T>& mask,
                              const Tensor4<T>& rows, std::size_t key_heads, NumberType sum_type) {
@@ -90,7 +90,7 @@ Array<double> bias_gradient(const Broadcast& bias, const AttentionCall<T>& call,
     return sums;
 }
 
-/// The formula of weights: its derivative at the softmax's.
+/// Multiplies by the derivative of prob_mod at the softmax weights.
 template <class T>
 void prob_mod_back(const AttentionCall<T>& call, const Tensor4<T>& weights, Tensor4<T>& gradients) {
     const Expression slope = derivative(call.prob_mod);

@@ -31,8 +31,8 @@ template <class T>
 void attend(const Plan& plan, AttentionCall<T>&& call, const HeadRows<T>& context,
             Recorder& recorder, ThreadPool& pool);
 
-/// Its gradients from those by the context, (batch, heads, q_len, d_v). A fused kernel records
-/// nothing, and leaves those by additive masks out.
+/// Backpropagates the gradient of the context, (batch, heads, q_len, d_v). A fused kernel records
+/// nothing, and omits the gradients of additive masks.
 template <class T>
 AttentionGradients<T> attend_backward(const Plan& plan, const AttentionCall<T>& call,
                                       const Tensor4<T>& grad_context, Recorder& recorder,

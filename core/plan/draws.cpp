@@ -96,8 +96,9 @@ void resolve_gpu(Settings& s) {
          {std::pair("multiprocessors", &s.multiprocessors),
           {"threads_per_multiprocessor", &s.threads_per_multiprocessor}})
         if (*setting && !drops && !draws)
-            refuse(key, "nothing is drawn on a GPU; expected --device cuda, --rng cuda or "
-                        "--dropout-stream cuda");
+            refuse(key,
+                   "nothing is drawn on a GPU; expected --device cuda, --rng cuda or "
+                   "--dropout-stream cuda");
     if (draws) check_offset("rng_skip", s.rng_skip);
     if (drops) check_offset("dropout_skip", s.dropout_skip.value_or(0));
     if (!drops && !draws) return;

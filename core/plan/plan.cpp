@@ -307,11 +307,11 @@ Plan make_plan(Settings settings, const OperandShapes& operands, const PlanOptio
     plan.operands = operands;
     check_draws(plan);
     resolve_loss(s, plan);
-    if (s.held && plan.projects && !plan.has_parameters() && operands["past_key"].empty() &&
-        operands["past_value"].empty())
-        refuse(
-            "dtype",
-            "rounds keys, values and parameters, and none is given; expected float32 or float64");
+    if (s.quantised_type && plan.projects && !plan.has_parameters() &&
+        operands["past_key"].empty() && operands["past_value"].empty())
+        refuse("dtype",
+               "quantises keys, values and parameters, and none is given; expected a dtype of 16 "
+               "bits or more");
     plan.emit = resolve_emit(emit, plan, s.rope.has_value());
     if (!options.emit) check_top(plan, s);
     plan.emit.for_each([&](ArrayId array) {

@@ -82,11 +82,11 @@ void resolve_scores(Settings& s, const Plan& plan) {
     for (const auto& [key, type] :
          {std::pair("softmax_dtype", s.softmax_dtype), {"accumulate", s.accumulate}})
         if (type && !is_rounded(s.dtype))
-            refuse(key, "requires --dtype bfloat16 or float16; every step of ",
-                   row_of(s.dtype).name, " is in that type");
+            refuse(key, "requires --dtype bfloat16 or float16; with ", row_of(s.dtype).name,
+                   " every step is in that type");
         else if (type && *type != NumberType::float32 && *type != s.dtype)
-            refuse(key, row_of(*type).name, "; expected float32, or ", row_of(s.dtype).name,
-                   " as --dtype");
+            refuse(key, "conflicts with --dtype ", row_of(s.dtype).name, "; expected float32 or ",
+                   row_of(s.dtype).name);
     follow(s, s.scale, s.init == Init::none ? 1.0 : 1.0 / std::sqrt(static_cast<double>(plan.d_k)));
     if (s.window.size() == 1) s.window.push_back(-1);
     const std::size_t slopes = s.alibi_slopes.size();

@@ -113,8 +113,8 @@ struct LinearSettings {
 struct Settings : ScoreSettings, MaskSettings, LinearSettings {
     Mode mode = Mode::self;
     NumberType dtype = NumberType::float32;  ///< of the arithmetic and of results
-    /// What given keys and values, and parameters, are rounded to as they are taken.
-    std::optional<NumberType> held;
+    /// The type that given keys and values, and parameters, are quantised to before use: float8.
+    std::optional<NumberType> quantised_type;
     /// With bfloat16 and float16: the type of the steps of a softmax, and of sums of products after
     /// each addition; float32 or the dtype.
     std::optional<NumberType> softmax_dtype, accumulate;
@@ -202,7 +202,7 @@ struct Settings : ScoreSettings, MaskSettings, LinearSettings {
         return !dropout_seed && (dropout_stream == DropoutStream::cuda) == (rng == Rng::cuda);
     }
 
-    bool backward = false;     ///< gradients too, of a loss or of given ones by the context
+    bool backward = false;     ///< gradients too, of the loss or from grad_output
     std::optional<Loss> loss;  ///< empty: sum, or the operand grad_output
 
     std::optional<std::uint64_t> token;  ///< the only query row to compute, from 0

@@ -51,9 +51,9 @@ std::string axis_text(std::string_view axis) {
     return std::string(axis);
 }
 
-/// "What each word attends to", "Context vectors", "W_query", "Gradient by W_query".
+/// "What each word attends to", "Context vectors", "W_query", "Gradient w.r.t. W_query".
 std::string subject_of(const std::string& array, bool is_weights, bool of_words) {
-    if (array.starts_with("grad_")) return "Gradient by " + array.substr(array.find('_') + 1);
+    if (array.starts_with("grad_")) return "Gradient w.r.t. " + array.substr(array.find('_') + 1);
     if (is_weights)
         return std::string("What each ") + (of_words ? "word" : "query") + " attends to";
     if (array.size() > 1 && array[1] == '_') return array;

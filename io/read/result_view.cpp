@@ -72,7 +72,7 @@ std::optional<StoredType> words_of(const StoredArray& array, const ResultHead& h
     const bool is_known =
         store.is_string() && parse_stored_type(store.get<std::string>(), type).empty();
     if (is_known && array.type == type.kind) return type;
-    const bool is_float8 = array.type && (row_of(*array.type).uses & use::holds) != 0;
+    const bool is_float8 = array.type && (row_of(*array.type).uses & use::quantises) != 0;
     return is_float8 ? std::optional(StoredType{.kind = *array.type}) : std::nullopt;
 }
 

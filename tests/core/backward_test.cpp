@@ -1,4 +1,4 @@
-// The gradients by every fused kernel that this processor runs: over the whole space of questions,
+// The gradients of every fused kernel that this processor runs: over the whole space of questions,
 // generated from seeds, against the formula in long double; ATTN_TEST_CASES and ATTN_TEST_SEED as
 // in kernel_test.cpp.
 #include "core/fused/backward_fused.hpp"
@@ -155,7 +155,7 @@ bool same_bits(const AttentionGradients<T>& a, const AttentionGradients<T>& b) {
                [](double x, double y) { return x == y || (std::isnan(x) && std::isnan(y)); });
 }
 
-/// A generated question with a gradient by its context.
+/// A generated question with a gradient of its context.
 template <class T>
 struct Case {
     GeneratedQuestion<T> question;

@@ -1,6 +1,6 @@
-@# Gradients by hand, for attention.c. Rows of keys and values are the new ones, without a cache.
+@# An explicit backward pass, for attention.c. Rows of keys and values are the new ones, without a cache.
 
-@# The gradient by x of x W^T + b from that of the heads, added to that of other uses of x.
+@# Adds the gradient of x, from that of the heads x W^T + b, to that of other uses of x.
 @def project_back by x count width W b
 @indices_of $W
     for (int b = 0; b < B; ++b)
@@ -68,7 +68,7 @@ static real $x@extents.$x@;
 @end
 @def norm_back_function
 
-// The gradient by x from that by its norm, in place.
+// Backward pass of the norm: the gradient of its result becomes that of x, in place.
 static void norm_back(int n, const real *x, const real *weight, int is_rms, real eps, real *by)
 {
     real mean = 0, squares = 0, sum = 0, along = 0;

@@ -1,5 +1,5 @@
-@# Gradients, after the program of attention.py: by autograd in PyTorch, step by step in NumPy.
-@# From the gradient by y = x W^T + b to that by x, and by W and b.
+@# Gradients, after the program of attention.py: by autograd in PyTorch, explicitly in NumPy.
+@# Backward pass of y = x W^T + b: gradients of x, W and b.
 @def linear_back to grad x W b
 @let source $x
 @if grouped.$W: @let source $x[..., None, :, :]
@@ -44,7 +44,7 @@ grad_values = attention_weights.swapaxes(-2, -1) @ grad_head_outputs
 @if prob_mod
 @let weights softmax_weights
 @let by_weights by_weights
-softmax_weights, weight = weight, np.where(weight == 0, 1, weight)  # whose slope may be infinite at 0
+softmax_weights, weight = weight, np.where(weight == 0, 1, weight)  # whose derivative may be infinite at 0
 by_weights = grad_weights_before_dropout * @prob_mod_slope@
 @end
 # Masked keys have weights of 0.
@@ -183,7 +183,7 @@ by_$x = (by_$x - unit * (unit * by_$x).sum(-1, keepdims=True)) / length
 @end
 @if any_norm
 
-def norm_back(x, grad, weight, eps, is_rms):  # from the gradient by the norm of x
+def norm_back(x, grad, weight, eps, is_rms):  # gradient of x from that of its norm
     if not is_rms: x = x - x.mean(-1, keepdims=True)
     factor = 1 / np.sqrt((x ** 2).mean(-1, keepdims=True) + eps)
     grad = grad * weight * factor
