@@ -46,7 +46,9 @@ CudaDropout::CudaDropout(const Dropout& d, std::size_t batch, std::size_t heads,
         after.skip((size + 3) / 4 * 4);
         run_.unit_shift = 63;
         run_.turn_shift = 0;
-        first_ = static_cast<std::uint32_t>(first_word([p](float u) { return u <= p; }));
+        const std::uint64_t first = first_word([p](float u) { return u <= p; });
+        keeps_none_ = first >> 32 != 0;
+        first_ = static_cast<std::uint32_t>(first);
         last_ = ~first_;
     } else {
         // math computes weights in float32, whatever the type of the operands.
