@@ -42,7 +42,7 @@ def question():
         q.write(pathlib.Path())
         words = [q.mode, *q.in_files(rng), *q.flags(), *drawn, "--dtype", rng.choice(("float32", "float64"))]
         words += ["--kernel", rng.choice(("auto", "auto", "reference", "generic"))]
-        words += ["--dropout-stream", rng.choice(("mkl", "mt19937"))] if q.dropout else []
+        words += ["--dropout-stream", rng.choice(("mkl", "mt19937", "cuda"))] if q.dropout else []
         words += rng.choice(([], [], ["--rows", "0:1"], ["--token", "0"]))
         words += ["--emit", rng.choice(("context_vectors", "context_vectors,logsumexp", "context_vectors,head_outputs"))]
         if run(*words, "-o", "whole.npz", code=None).returncode == 0:

@@ -64,6 +64,8 @@ QUESTIONS = [
     ("self", {"randn": "5,3", "init": "normal,0,0.5", "draw_order": "key,query,value"}),
     ("multihead", {"rand": "4,6", "heads": 2, "rng": "numpy", "init": "randn", "qkv_joined": True}),
     ("sdpa", {"randn": "2,4,3", "dropout": 0.5, "seed": 2}),
+    ("multihead", {"rand": "4,6", "heads": 2, "device": "cuda", "dropout": 0.5, "seed": 2, "rng_skip": 8}),
+    ("sdpa", {"randn": "2,4,3", "dropout": 0.5, "dropout_stream": "cuda", "dropout_kernel": "flash", "seed": 2}),
     # Given values that equal those that would follow.
     *(("causal", {**source, **more}) for source in (JOURNEY, RAND)
       for more in ({"d_out": 3}, {"d_out": 4, "d_k": 4}, {"d_v": 4}, {"d_out": 5, "d_k": 3},
@@ -137,7 +139,7 @@ CHANGES = {
                 {"rope_dims": 2}, {"rope_scaling": "2"}, {"window": "1"}, {"window": "-1,-1"},
                 {"causal_align": "top-left"}, {"causal_align": "bottom-right"}, {"sink": "1"},
                 {"dropout": 0.25}, {"dropout": 0.25, "dropout_seed": 4}, {"dropout_skip": 3},
-                {"mask_method": "renormalize"}, {"dropout_stream": "mkl"}, {"kv_lengths": "2"},
+                {"mask_method": "renormalize"}, {"dropout_stream": "mkl"}, {"device": "cuda"}, {"dropout_stream": "cuda", "gpu": "t4"}, {"kv_lengths": "2"},
                 {"mask": "mask.csv", "mask_kind": "additive"}, {"top": 2, "emit": "top_keys"}),
     "linear": ({"rule": "linear"}, {"rule": "gated"}, {"decay": "-0.3"}, {"beta": "0.5"},
                {"qk_norm": True}, {"qk_norm": False}, {"rule": "gated-delta"}),

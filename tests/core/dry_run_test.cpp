@@ -37,7 +37,9 @@ Question drawn_question(std::uint32_t seed) {
     for (const OperandRow& row : operand_rows)
         if (RealArray& x = question.operands[row]; x.dimension() != 0 && !row.is_mask())
             x = as_reals(x.in<double>(), s.dtype);
-    if (dice.one_in(2)) s.dropout_stream = dice.among({DropoutStream::mt19937, DropoutStream::mkl});
+    if (dice.one_in(2))
+        s.dropout_stream =
+            dice.among({DropoutStream::mt19937, DropoutStream::mkl, DropoutStream::cuda});
     if (dice.one_in(5)) {
         question.options = {
             .stream = false, .trace = true, .emit = {{"all"}}, .kernel = "reference"};

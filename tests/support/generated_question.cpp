@@ -171,9 +171,15 @@ void draw_modifiers(GeneratedQuestion<T>& question, ByteDice& dice, std::ostream
         for (std::size_t h = 0; h < question.heads(); ++h)
             call.sink.push_back(dice.among({0.0, 2.5, -200.0, 300.0, 1e4, -1e4}));
     if (dice.one_in(8))
-        call.dropout = {dice.among({0.1, 0.5, 1.0}),
-                        dice.among({DropoutStream::mt19937, DropoutStream::mkl}), dice.one_in(2),
-                        question.q_len(), TorchGenerator(7)};
+        call.dropout = {
+            dice.among({0.1, 0.5, 1.0}),
+            dice.among({DropoutStream::mt19937, DropoutStream::mkl, DropoutStream::cuda}),
+            dice.one_in(2), question.q_len(), TorchGenerator(7)};
+    if (call.dropout.stream == DropoutStream::cuda) {
+        call.dropout.cuda = CudaGenerator(7, {1, 256});
+        if (dice.one_in(2))
+            call.dropout.kernel = dice.among({DropoutKernel::efficient, DropoutKernel::flash});
+    }
     words << " softcap " << call.softcap << " alibi " << call.alibi << " sink "
           << (call.sink.empty() ? 0 : call.sink[0]) << " dropout " << call.dropout.p;
 }
