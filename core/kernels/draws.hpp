@@ -129,7 +129,7 @@ struct DrawsBy {
     /// in order.
     template <class Use>
     static void each_words(PhiloxRun run, std::size_t calls, Use use) {
-        constexpr std::size_t group = 4;
+        constexpr std::size_t group = lanes == 16 ? 6 : lanes == 8 ? 3 : 4;  // by registers
         static_assert(philox_calls % (group * pairs) == 0);
         Pairs order{};
         for (std::size_t i = 0; i < pairs; ++i) order[i] = i / 2 + i % 2 * (pairs / 2);
@@ -138,7 +138,7 @@ struct DrawsBy {
             const std::uint64_t mask = (std::uint64_t{1} << run.unit_shift) - 1,
                                 past = run.unit + group * pairs - 1;
             const bool wraps = run.thread + (past >> run.unit_shift) >= run.threads;
-#pragma GCC unroll 4
+#pragma GCC unroll 6
             for (std::size_t g = 0; g < group; ++g) {
                 const Pairs n = order + (run.unit + g * pairs);
                 Pairs by = (n >> run.unit_shift) + run.thread, turn = Pairs{} + run.turn;
@@ -155,7 +155,7 @@ struct DrawsBy {
             run.advance(group * pairs);
             Pairs k0 = Pairs{} + run.key, k1 = k0 >> 32;
             for (int round = 0; round < run.rounds; ++round) {
-#pragma GCC unroll 4
+#pragma GCC unroll 6
                 for (std::size_t g = 0; g < group; ++g) {
                     const Pairs of_x = Words::products(x[g], Pairs{} + 0xd2511f53),
                                 of_z = Words::products(z[g], Pairs{} + 0xcd9e8d57);
@@ -167,7 +167,7 @@ struct DrawsBy {
                 k0 += 0x9e3779b9;
                 k1 += 0xbb67ae85;
             }
-#pragma GCC unroll 4
+#pragma GCC unroll 6
             for (std::size_t g = 0; g < group; ++g) {
                 const Pairs xy = (x[g] & 0xffffffff) | y[g] << 32,
                             zw = (z[g] & 0xffffffff) | w[g] << 32;

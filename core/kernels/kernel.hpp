@@ -324,7 +324,7 @@ struct Entries {
 /// Words of a block of MT19937, and the padding after them.
 inline constexpr std::size_t draw_words = 624, draw_slack = 16;
 /// Counters of Philox that are computed together.
-inline constexpr std::size_t philox_calls = 32;
+inline constexpr std::size_t philox_calls = 48;
 
 /// The generators of dropout. The same bits from every instruction set.
 struct Draws {
