@@ -173,6 +173,9 @@ private:
         std::string way = "expected --names THEIRS=OURS, such as " + view_.arrays().front().name +
                           "=context_vectors";
         for (const io::ArrayView& array : view_.arrays()) {
+            if (const auto ours = find_array(array.name);
+                ours && (ours->row().needs & needs::backward) != 0 && !plan_.config.backward)
+                throw Error(ErrorKind::usage, view_.location(), array.name, " requires --backward");
             const std::string near = did_you_mean(array.name, known);
             if (near.empty()) continue;
             way = "did you mean --names " + array.name + "=" + near + "?";

@@ -149,9 +149,14 @@ ModelPlan::ModelPlan(const ModelAsked& asked, ModelFiles& files)
     check_parameters();
 }
 
+void refuse_dtype_of_models(const Request& request) {
+    refuse(request,
+           {{"dtype", request.settings.held.has_value(),
+             "is not computed by models; expected float32, float64, bfloat16 or float16"}});
+}
+
 void ModelPlan::check_question(const Args& args) const {
-    refuse(request_, {{"dtype", request_.settings.held.has_value(),
-                       "is not computed by models; expected float32 or float64"}});
+    refuse_dtype_of_models(request_);
     if (question_.generate != 0 && question_.input.ids.empty() && !decoder_)
         throw Error(ErrorKind::usage, location_of(request_, "generate"),
                     std::string("requires --token-ids or --text") +

@@ -104,7 +104,8 @@ void resolve_loss(Settings& s, const Plan& plan) {
             if (is_given) refuse(key, "requires --backward");
         return;
     }
-    if (has_gradient && s.loss) refuse("loss", "conflicts with grad_output; expected one of them");
+    if (has_gradient && (s.loss || has_target))
+        refuse(has_target ? "target" : "loss", "conflicts with grad_output; expected one of them");
     if (!has_gradient) follow(s, s.loss, has_target ? Loss::mse : Loss::sum);
     if (has_target != (s.loss == Loss::mse))
         has_target ? refuse("target", "requires --loss mse")
