@@ -182,6 +182,23 @@ def overflows(attn):
         assert attn.run("self", "-", "--dtype", "bfloat16", text=text).returncode == 0
 
 
+def texts(attn):
+    """Numbers that are printed with few digits have the question's type; shortest decimals of float32 are exact."""
+    def is_right(asked, text):
+        (attn.folder / "t.txt").write_text(text)
+        return attn.run("check", *asked, "--against", "t.txt").returncode == 0
+
+    for kind in TYPES:
+        asked = ("causal", "--example", "journey", "--d-out", 2, "--dtype", kind)
+        for form in (("--format", "torch"), ("--precision", 3, "--bare")):
+            assert is_right(asked, attn.run(*asked, *form).stdout), (kind, form)
+    wrong_texts = 0
+    for seed in range(40):
+        asked = ("self", "--rand", "4,5", "--seed", seed)
+        wrong_texts += not is_right(asked, attn.run(*asked, "--emit", "W_query,W_key,W_value", "--bare").stdout)
+    assert wrong_texts <= 4, wrong_texts  # 8 decimals may be those of numbers that were rounded
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("attn")
@@ -192,6 +209,7 @@ def main():
         attn = Attn(str(pathlib.Path(args.attn).resolve()), pathlib.Path(folder))
         compared = golden(attn)
         overflows(attn)
+        texts(attn)
         fused(attn)
         refused = generated(attn, args.count, random.Random(args.seed), np.random.default_rng(args.seed))
     print(f"{compared} elements of PyTorch's, {args.count} questions, {refused} commands refused by name")
