@@ -79,7 +79,19 @@ def check_formats(folder):
     check("one axis" in run("plot", "r.json", "--array", "loss", code=2, cwd=folder).stderr, "loss")
 
 
+def check_drawn(folder):
+    """Pages of inputs that are drawn after planning."""
+    for source in (["--rand", "3,2"], ["--randn", "2,3,2"], ["--text", "a b c", "--embed-dim", 2]):
+        asked = ["self", *source, "--d-out", 2, "--backward"]
+        result = json.loads(run(*asked, "--emit", "all", "-o", "-", cwd=folder).stdout)
+        (folder / "r.json").write_text(json.dumps(result))
+        row = "grad_W_query[0] = [" + ", ".join("%.4f" % x for x in result["grad_W_query"][0]) + "]"
+        for words in (asked, ["r.json"]):
+            check(row in run("explain", *words, cwd=folder).stdout, words, row)
+
+
 with tempfile.TemporaryDirectory() as name:
     folder = pathlib.Path(name)
     print(check_pages(folder), "pages")
     check_formats(folder)
+    check_drawn(folder)

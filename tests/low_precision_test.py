@@ -175,11 +175,28 @@ def overflows(attn):
     """Infinities of float16 are named once for each array; such inputs are refused."""
     asked = {"query": [[300, 300], [1, 300]], "key": [[300, 300]], "value": [[1, 2]]}
     ran = attn.run("sdpa", "-", "--dtype", "float16", "--emit", "scores,context_vectors", text=json.dumps(asked))
-    assert ran.returncode == 0 and ran.stderr.count("scores[0, 0, 0, 0] is beyond the range of float16") == 1, ran.stderr
+    assert ran.returncode == 0 and ran.stderr.count("scores[0, 0] is beyond the range of float16") == 1, ran.stderr
     assert attn.run("sdpa", "-", "--dtype", "bfloat16", text=json.dumps(asked)).stderr == ""
     for text in ("70000,1\n2,3\n", "[[70000, 1]]"):
         assert "overflows float16" in attn.run("self", "-", "--dtype", "float16", text=text).stderr
         assert attn.run("self", "-", "--dtype", "bfloat16", text=text).returncode == 0
+
+
+def texts(attn):
+    """Numbers that are printed with few digits have the question's type; shortest decimals of float32 are exact."""
+    def is_right(asked, text):
+        (attn.folder / "t.txt").write_text(text)
+        return attn.run("check", *asked, "--against", "t.txt").returncode == 0
+
+    for kind in TYPES:
+        asked = ("causal", "--example", "journey", "--d-out", 2, "--dtype", kind)
+        for form in (("--format", "torch"), ("--precision", 3, "--bare")):
+            assert is_right(asked, attn.run(*asked, *form).stdout), (kind, form)
+    wrong_texts = 0
+    for seed in range(40):
+        asked = ("self", "--rand", "4,5", "--seed", seed)
+        wrong_texts += not is_right(asked, attn.run(*asked, "--emit", "W_query,W_key,W_value", "--bare").stdout)
+    assert wrong_texts <= 4, wrong_texts  # 8 decimals may be those of numbers that were rounded
 
 
 def main():
@@ -192,6 +209,7 @@ def main():
         attn = Attn(str(pathlib.Path(args.attn).resolve()), pathlib.Path(folder))
         compared = golden(attn)
         overflows(attn)
+        texts(attn)
         fused(attn)
         refused = generated(attn, args.count, random.Random(args.seed), np.random.default_rng(args.seed))
     print(f"{compared} elements of PyTorch's, {args.count} questions, {refused} commands refused by name")

@@ -28,7 +28,8 @@ sys.dont_write_bytecode = True
 from support.array_files import npy_head  # noqa: E402
 
 DATA = pathlib.Path(__file__).resolve().parent.parent / "data"
-OPERANDS = {"context", "mask", "key_padding_mask", "past_key", "past_value", "past_state", "tokens"}
+OPERANDS = {"context", "target", "grad_output", "mask", "key_padding_mask", "past_key", "past_value", "past_state", "tokens"}
+LOSS = {"loss", "target", "grad_output"}
 GOOD = {"equal", "refused", "both refuse", "no result"}
 SOURCES = ("rand", "randn", "text", "example", "token_ids", "INPUT")
 
@@ -99,6 +100,10 @@ QUESTIONS = [
       for more in ({}, {"heads": 2}, {"causal": True, "softcap": 2}, {"scale": 1, "sink": "0.5"},
                    {"alibi": True, "heads": 4, "window": "2,0"})),
     ("sdpa", {"example": "softmax"}),
+    *((mode, {**source, "d_out": 2, "backward": True, **more})
+      for mode, source in (("self", JOURNEY), ("causal", EXAMPLE), ("multihead", {**JOURNEY, "heads": 2}))
+      for more in ({}, {"loss": "mean"}, {"target": "two.csv"}, {"loss": "mse", "target": "two.csv"},
+                   {"grad_output": "two.csv"})),
     *(("linear", {**source, **more}) for source in (JOURNEY, EXAMPLE, RAND)
       for more in ({}, {"decay": "-0.1", "d_out": 2}, {"decay": "-0.1", "beta": "0.5", "heads": 2,
                                                        "d_out": 6, "qk_norm": True})),
@@ -143,6 +148,8 @@ CHANGES = {
                 {"mask": "mask.csv", "mask_kind": "additive"}, {"top": 2, "emit": "top_keys"}),
     "linear": ({"rule": "linear"}, {"rule": "gated"}, {"decay": "-0.3"}, {"beta": "0.5"},
                {"qk_norm": True}, {"qk_norm": False}, {"rule": "gated-delta"}),
+    "loss": ({"backward": False}, {"loss": "sum"}, {"loss": "mean"}, {"loss": "mse"}, {"target": "two.csv"},
+             {"grad_output": "two.csv"}),
     "model": ({"model_config": "none"}, {"norm_eps": 0.5}, {"pre_norm": False}, {"pre_norm": True},
               {"layer": 1}, {"layer": 0}, {"norm": "rms"}, {"norm": "layer"}),
     "ids": ({"token_ids": "1,2"}, {"token_ids": "4,3,2,1"}, {"position_offset": 0},
@@ -158,7 +165,7 @@ def changes_of(mode, question):
     names += ["out"] * (mode in ("multihead", "cross", "linear"))
     names += ["multihead"] * (mode == "multihead")
     names += ["causal"] * (mode in ("multihead", "cross", "sdpa"))
-    names += ["model", "ids"] * ("weights" in question)
+    names += ["model", "ids"] * ("weights" in question) + ["loss"] * ("backward" in question)
     return [change for name in names for change in CHANGES[name]]
 
 
@@ -188,6 +195,8 @@ def replaced(question, change):
                     if key not in SOURCES and key != "tokens" and (is_text or not of_text(key))}
     if "INPUT" in change:  # the result gives its settings alone
         question = {key: value for key, value in question.items() if not is_operand(key, value)}
+    if change.get("backward") is False or (LOSS & change.keys() and change.get("loss") != "mse"):
+        question = {key: value for key, value in question.items() if key not in LOSS}
     return {**question, **change}
 
 
@@ -318,6 +327,7 @@ def prepare(folder):
         ",".join(str(((i * 7 + j * 3 + shift) % 11) / 8 - 0.5) for j in range(d)) for i in range(n))
     folder.joinpath("other.csv").write_text(rows(5, 3, 1) + "\n")
     folder.joinpath("context.csv").write_text(rows(6, 3, 2) + "\n")
+    folder.joinpath("two.csv").write_text(rows(6, 2, 8) + "\n")
     folder.joinpath("wide.csv").write_text(rows(4, 12, 3) + "\n")
     folder.joinpath("eight.csv").write_text(rows(4, 8, 4) + "\n")
     with gzip.open(folder / "journey.csv.gz", "wb") as file:

@@ -65,6 +65,7 @@ struct TextNumbers {
     std::optional<PrintedDigits> printed;
     /// That the digits suffice for, float32 or float64.
     NumberType type = NumberType::float64;
+    bool are_padded = false;  ///< with zeros at the end, as shortest decimals are not
 };
 
 /// Of JSON or CSV. Every word that begins like a number counts as one.

@@ -123,6 +123,7 @@ TextNumbers text_numbers(std::string_view text) {
     if (are_floats && count.doubles != 0) count = digits_in(text, true);
     constexpr int few = 7, most_of_double = 15;
     TextNumbers numbers;
+    numbers.are_padded = count.are_padded;
     numbers.type = are_floats ? NumberType::float32 : NumberType::float64;
     const int least = count.are_whole ? 2 : 1;  // 1.0 may be exact
     const bool are_printed_alike =
@@ -130,8 +131,12 @@ TextNumbers text_numbers(std::string_view text) {
     // Few computed numbers have few digits, unless they are sums of a few powers of 2.
     const bool are_rounded = are_printed_alike || count.decimals >= 4 || count.inexact != 0;
     const std::int64_t evidence = count.evidence_of_decimals();
-    const bool are_few =
-        count.significant <= few || !count.are_shortest || evidence >= DigitCount::certain;
+    // Of rounded numbers one in ten lacks the last decimal, of shortest ones far more may.
+    const std::int64_t all_decimals = static_cast<std::int64_t>(count.inexact) * count.decimals,
+                       lacking = all_decimals - count.decimals_of_inexact;
+    const bool have_decimals =
+        evidence >= DigitCount::certain && 2 * lacking <= static_cast<std::int64_t>(count.inexact);
+    const bool are_few = count.significant <= few || !count.are_shortest || have_decimals;
     // As %.9g prints it, float32 is known exactly.
     const bool are_exact =
         are_floats && evidence <= 0 && count.significant == DigitCount::most_of_float;

@@ -44,13 +44,13 @@ ArrayId array_of(const std::string& name, const std::string& location) {
 /// Whether each number is the shortest decimal of one of this type, as attn writes bfloat16 and
 /// float16.
 bool are_decimals_of(NumberType type, std::span<const double> numbers) {
-    return is_rounded(type) && std::ranges::all_of(numbers, [&](double x) {
-               const auto nearest = static_cast<float>(rounded(x, type));
-               if (!std::isfinite(nearest)) return !std::isfinite(x);
-               std::array<char, io::max_number_length> text;
-               const char* const end = io::write_number(text.data(), nearest, {}, type);
-               return io::parse_loose_number({text.data(), end}).value == x;
-           });
+    return std::ranges::all_of(numbers, [&](double x) {
+        const auto nearest = static_cast<float>(rounded(x, type));
+        if (!std::isfinite(nearest)) return !std::isfinite(x);
+        std::array<char, io::max_number_length> text;
+        const char* const end = io::write_number(text.data(), nearest, {}, type);
+        return io::parse_loose_number({text.data(), end}).value == x;
+    });
 }
 
 /// Pairs the arrays of a file with attn's.
@@ -173,6 +173,9 @@ private:
         std::string way = "expected --names THEIRS=OURS, such as " + view_.arrays().front().name +
                           "=context_vectors";
         for (const io::ArrayView& array : view_.arrays()) {
+            if (const auto ours = find_array(array.name);
+                ours && (ours->row().needs & needs::backward) != 0 && !plan_.config.backward)
+                throw Error(ErrorKind::usage, view_.location(), array.name, " requires --backward");
             const std::string near = did_you_mean(array.name, known);
             if (near.empty()) continue;
             way = "did you mean --names " + array.name + "=" + near + "?";
@@ -223,11 +226,15 @@ private:
             given.printed = PrintedDigits{*decimals, PrintedDigits::all};
         } else if (!numbers.integers) {
             // attn's own text without --precision has all digits.
-            auto stated = stated_type();
-            if (!stated && are_decimals_of(plan_.config.dtype, given.values))
-                stated = plan_.config.dtype;
-            const TextNumbers text =
+            const auto stated = stated_type();
+            const NumberType dtype = plan_.config.dtype;
+            TextNumbers text =
                 stated ? TextNumbers{{}, *stated} : text_numbers(text_of_array(array));
+            if (!stated && is_rounded(dtype)) {
+                const bool are_exact = !text.are_padded && are_decimals_of(dtype, given.values);
+                if (are_exact) text.printed.reset();
+                if (are_exact || text.printed) text.type = dtype;
+            }
             given.type = text.type;
             given.printed = text.printed;
             if (!text.printed && given.type != NumberType::float64)

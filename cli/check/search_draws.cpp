@@ -85,6 +85,10 @@ void search_draws(ProgramJudgement& judgement, const Request& asked, const Probl
         request.settings.seed.bits += more_seed;
         try {
             const Plan plan = make_plan(request.settings, problem.plan.operands);
+            const auto has = [&](const TheirArray& array) {
+                return plan.has(array.id.row()) && shape_of_all_axes(plan, array.id) == array.shape;
+            };
+            if (!std::ranges::all_of(arrays, has)) return {};
             Operands drawn = operands;
             if (draws_inputs(request)) draw_inputs(request, drawn);
             ThreadPool alone(1);

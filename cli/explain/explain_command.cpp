@@ -135,22 +135,25 @@ Traced plan_trace(RequestWithInput asked, const Runtime& runtime) {
     const PlanOptions options{.trace = true, .emit = {{"all"}}, .kernel = recording_kernel};
     Question question = read_question(std::move(asked), runtime);
     Settings& settings = question.request.settings;
-    std::optional<Question> backward;
-    if (std::exchange(settings.backward, false)) {
-        if (settings.mode == Mode::linear)
-            throw setting_error(question.request, "backward",
-                                "gradients of linear attention are not explained; expected attn "
-                                "linear --backward, which computes them, or no --backward");
-        backward = question;
-        settings.loss.reset();
-        for (const OperandId operand : {OperandId("grad_output"), OperandId("target")})
-            question.operands[operand] = {};
-        backward->request.settings.backward = true;
-        backward->request.settings.token.reset();
-        backward->request.token_label.clear();
-        backward->request.settings.rows.clear();
-    }
-    return {plan_question(std::move(question), options), std::move(backward)};
+    const Settings given = settings;
+    if (!given.backward) return {plan_question(std::move(question), options), std::nullopt};
+    if (given.mode == Mode::linear)
+        throw setting_error(question.request, "backward",
+                            "gradients of linear attention are not explained; expected attn "
+                            "linear --backward, which computes them, or no --backward");
+    settings.backward = false;
+    settings.loss.reset();
+    RealArray gradient = std::exchange(question.operands["grad_output"], {}),
+              target = std::exchange(question.operands["target"], {});
+    Traced traced{plan_question(std::move(question), options), std::nullopt};
+    // Planning has drawn what is drawn.
+    Question& backward = traced.backward.emplace(traced.planned.question);
+    backward.request.settings = given;
+    backward.request.settings.token.reset();
+    backward.request.settings.rows.clear();
+    backward.operands["grad_output"] = std::move(gradient);
+    backward.operands["target"] = std::move(target);
+    return traced;
 }
 
 /// Computes and explains the question. `stored` is the result that it is of, or null. Settings for

@@ -129,6 +129,9 @@ struct ModelQuestion {
     std::vector<std::uint64_t> decoder_ids;  ///< for encoder-decoder models
 };
 
+/// Refuses the types that keys and values are held in.
+void refuse_dtype_of_models(const Request& request);
+
 /// What is run, on what, and its result.
 class ModelPlan {
 public:

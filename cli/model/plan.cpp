@@ -149,9 +149,13 @@ ModelPlan::ModelPlan(const ModelAsked& asked, ModelFiles& files)
     check_parameters();
 }
 
+void refuse_dtype_of_models(const Request& request) {
+    refuse(request, {{"dtype", request.settings.quantised_type.has_value(),
+                      "is not supported in models; expected a dtype of 16 bits or more"}});
+}
+
 void ModelPlan::check_question(const Args& args) const {
-    refuse(request_, {{"dtype", request_.settings.quantised_type.has_value(),
-                       "is not supported in models; expected a dtype of 16 bits or more"}});
+    refuse_dtype_of_models(request_);
     if (question_.generate != 0 && question_.input.ids.empty() && !decoder_)
         throw Error(ErrorKind::usage, location_of(request_, "generate"),
                     std::string("requires --token-ids or --text") +

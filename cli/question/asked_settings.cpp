@@ -270,7 +270,12 @@ json asked_config(const io::ResultHead& head, const std::string& model) {
     if (all.empty() || !asked.contains("emit")) return asked;
     json every = asked;
     every["emit"] = {"all"};
-    return resolve(every) == all ? every : asked;
+    if (resolve(every) == all) return every;
+    // Without --emit a result of --backward has these too.
+    every["emit"] = Settings().emit;
+    every["emit"].emplace_back(all_gradients);
+    if (resolve(every) == all) asked.erase("emit");
+    return asked;
 }
 
 std::string asked_beside_config(const Request& request, const std::vector<GivenSetting>& given,

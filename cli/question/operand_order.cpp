@@ -140,6 +140,9 @@ void OperandScales::apply(Operands& operands, const OperandRow& row, bool is_don
                 stride *= full[axis];
             }
             const double factor = scale.data()[from];
+            if (rounds && factor == 0)
+                throw SettingError(ErrorKind::input, key, "a scale of 0, by which numbers are ",
+                                   "divided; expected other scales");
             double number = double{numbers.data()[i]} * (codes ? factor : 1);
             if (rounds) number = quantised(number / factor, type, row.key) * factor;
             numbers.data()[i] = static_cast<T>(number);

@@ -20,9 +20,8 @@ public:
           masks_(request, operands_, input_ != nullptr ? input_->layout.get() : nullptr) {}
 
     void read() {
-        const bool of_document = is_model_of_document(request_);
         if (model_ != nullptr)
-            read_named(request_, of_document, [&] {
+            read_named(request_, is_model_of_document(request_), [&] {
                 operands_.weights =
                     quantised(model_->read_weights(request_), request_.settings.quantised_type);
                 operands_.norm = model_->read_norm(request_);
@@ -109,9 +108,9 @@ private:
                      const io::StoredArray* array) const {
         const bool of_keys = key == "key" || key == "value" || key == "context";
         const Settings& s = request_.settings;
-        const bool is_changed = s.order() != QkvFormat::bhsd || s.key_scale || s.value_scale;
-        if (rows_ == nullptr || is_changed || s.quantised_type || !(leaves_all() || of_keys))
-            return false;
+        const bool is_changed =
+            s.order() != QkvFormat::bhsd || s.key_scale || s.value_scale || s.quantised_type;
+        if (rows_ == nullptr || is_changed || !(leaves_all() || of_keys)) return false;
         const bool is_plain = file.format->name == "npy" || file.format->name == "safetensors",
                    on_disk = is_plain && array != nullptr && array->bytes->memory() == nullptr,
                    by_columns = on_disk && !array->strides.empty();

@@ -93,6 +93,13 @@ void leave_out_source(json& config, bool keeps_embedding) {
     for (const char* key : {"vocab_size", "embed_dim", "embed_seed"}) config.erase(key);
 }
 
+/// Whether flags ask for another loss than a result's, or for none.
+bool replaces_loss(const Request& request) {
+    const Settings& s = request.settings;
+    return (request.keeps_flag("backward") && !s.backward) || request.keeps_flag("target") ||
+           request.keeps_flag("grad_output") || (request.keeps_flag("loss") && s.loss != Loss::mse);
+}
+
 }  // namespace
 
 void take_settings(Request& request) {
@@ -104,6 +111,7 @@ void take_settings(Request& request) {
         asked = asked_config(head, weights.is_string() ? weights.get<std::string>() : "");
     leave_out_source(asked, request.text.has_value());
     asked.erase("context_tokens");
+    if (replaces_loss(request)) asked.erase("loss");
     apply_settings_of_result(request, asked);
 }
 
@@ -182,6 +190,12 @@ void take_question(Request& request, Input& input) {
         head.config = std::make_shared<const json>(std::move(config));
         head.tokens.reset();
     }
+    const bool has_other_loss = replaces_loss(request);
+    if (has_other_loss) {
+        json config = *head.config;
+        config.erase("loss");
+        head.config = std::make_shared<const json>(std::move(config));
+    }
     request = request_of_result(head, std::move(request));
     for (const std::string& key : followers)
         if (const auto found = request.locations.find(key); found != request.locations.end())
@@ -229,6 +243,10 @@ void take_question(Request& request, Input& input) {
         if (!operands.contains(key) || request.keeps_flag(key) || (is_source && is_from_settings))
             continue;
         if (key == "inputs" && has_ids) continue;
+        if (row.kind == OperandKind::result && has_other_loss) {
+            if (io::array_in(file, key)) request.ignore_arrays.push_back(key);
+            continue;
+        }
         take(key, std::string(row.array));
         if (key == "inputs" && file.arrays) file.array = key;
     }

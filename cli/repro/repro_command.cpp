@@ -72,7 +72,8 @@ void check_settings(const Request& request, const LanguageRow& language) {
     if (s.backward && is_rounded(s.dtype))
         throw setting_error(request, "backward",
                             concat("gradients in ", row_of(s.dtype).name,
-                                   " are not supported; expected --dtype float32 or float64"));
+                                   " are not supported; expected --dtype float32 or float64, "
+                                   "or no --backward"));
     refuse_gradients(language.name == "onnx", "", "--to numpy, torch or c");
     refuse_gradients(language.name == "c" && s.mode == Mode::linear, " of linear attention",
                      "--to numpy or torch");

@@ -124,7 +124,8 @@ private:
             if (known == nullptr)
                 throw Error(ErrorKind::usage, document_.location(member),
                             "unknown mode " + io::shortened(value.dump()) + "; expected " +
-                                (request_.of_batch ? "model, " : "") + listed_modes() +
+                                (request_.of_batch && value != "model" ? "model, " : "") +
+                                listed_modes() +
                                 (value.is_string() ? mode_meant(value.get<std::string>()) : ""));
             request_.settings.mode = known->mode;
             request_.has_mode = true;

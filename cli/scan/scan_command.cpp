@@ -53,6 +53,7 @@ Request defaults_of_texts(const Args& args, const std::string& layers) {
     defaults.of_batch = true;
     defaults = with_flags(std::move(defaults), args);
     apply_environment(defaults);
+    refuse_dtype_of_models(defaults);
     defaults.access.regular_only = true;
     defaults.settings.emit = {"attention_weights"};
     defaults.locations["emit"] = Location("attn scan");

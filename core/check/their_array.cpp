@@ -110,9 +110,10 @@ Layout layout_of(const std::vector<LayoutAxis>& axes, const std::vector<std::siz
 
 double PrintedDigits::error(double value) const {
     if (step != 0) return step;
-    if (value == 0 || !std::isfinite(value)) return 0.5 * std::pow(10.0, -decimals);
+    constexpr double half = 0.5 + 0x1p-20;  // decimals of ties are rounded to float64
+    if (value == 0 || !std::isfinite(value)) return half * std::pow(10.0, -decimals);
     const int exponent = static_cast<int>(std::floor(std::log10(std::abs(value))));
-    return 0.5 * std::pow(10.0, std::max(-decimals, exponent + 1 - significant));
+    return half * std::pow(10.0, std::max(-decimals, exponent + 1 - significant));
 }
 
 std::size_t Layout::offset(const std::array<std::size_t, 4>& index) const {

@@ -33,7 +33,8 @@ std::vector<std::size_t> Recorder::shape_shown(ArrayId array,
 void Recorder::note_overflow(ArrayId array, std::size_t element,
                              std::span<const std::size_t> shape) {
     if (std::ranges::find(overflows_, array, &Overflow::array) != overflows_.end()) return;
-    overflows_.push_back({array, index_of(element, {shape.begin(), shape.end()})});
+    const std::vector<std::size_t> index = index_of(element, {shape.begin(), shape.end()});
+    overflows_.push_back({array, shape_shown(array, index)});
 }
 
 template <class T>

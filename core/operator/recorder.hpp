@@ -13,7 +13,7 @@ namespace attn {
 /// An element that its array's type cannot hold.
 struct Overflow {
     ArrayId array;
-    std::vector<std::size_t> index;  ///< of all axes, in the rank of the computation
+    std::vector<std::size_t> index;  ///< of the axes that the answer shows
 };
 
 template <class Values>

@@ -88,7 +88,10 @@ void check_numpy(const Settings& s, bool draws_parameters) {
 
 }  // namespace
 
-void resolve_gpu(Settings& s) {
+void resolve_streams(Settings& s) {
+    if (s.dropout_skip && s.continues_stream()) refuse("dropout_skip", "requires --dropout-seed");
+    if (!s.continues_stream()) follow(s, s.dropout_skip, 0);
+
     const bool drops = s.dropout_stream == DropoutStream::cuda, draws = s.rng == Rng::cuda;
     if (!drops && s.dropout_kernel)
         refuse("dropout_kernel", "dropout is not drawn on a GPU; expected --dropout-stream cuda");

@@ -98,16 +98,17 @@ void resolve_loss(Settings& s, const Plan& plan) {
     const bool has_gradient = !plan.operands["grad_output"].empty(),
                has_target = !plan.operands["target"].empty();
     if (!s.backward) {
-        for (const auto& [key, is_given] : {std::pair("loss", s.loss.has_value()),
-                                            {"grad_output", has_gradient},
-                                            {"target", has_target}})
-            if (is_given) refuse(key, "requires --backward");
+        if (s.loss) refuse("loss", "requires --backward");
+        if (has_gradient) refuse("grad_output", "grad_output requires --backward");
+        if (has_target) refuse("target", "target requires --backward");
         return;
     }
+    if (has_gradient && has_target)
+        refuse("target", "target conflicts with grad_output; expected one of them");
     if (has_gradient && s.loss) refuse("loss", "conflicts with grad_output; expected one of them");
     if (!has_gradient) follow(s, s.loss, has_target ? Loss::mse : Loss::sum);
     if (has_target != (s.loss == Loss::mse))
-        has_target ? refuse("target", "requires --loss mse")
+        has_target ? refuse("target", "target requires --loss mse")
                    : refuse("loss", "mse requires --target FILE");
     if (s.key_scale != nullptr || s.value_scale != nullptr)
         refuse("backward",
@@ -298,9 +299,7 @@ Plan make_plan(Settings settings, const OperandShapes& operands, const PlanOptio
     check_masks(s, operands);
     resolve_scores(s, plan);
     check_formulas(plan, s);
-    resolve_gpu(s);
-    if (s.dropout_skip && s.continues_stream()) refuse("dropout_skip", "requires --dropout-seed");
-    if (!s.continues_stream()) follow(s, s.dropout_skip, 0);
+    resolve_streams(s);
     resolve_rule(s, operands);
     plan.met = needs_met(s, operands, plan.projects);
     std::vector<std::string> emit = options.emit.value_or(s.emit);

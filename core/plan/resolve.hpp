@@ -53,9 +53,9 @@ RopeSettings rope_settings(const Settings& s, const Plan& plan);
 /// Checks what the question draws. Errors: SettingError of kind usage.
 void check_draws(const Plan& plan);
 
-/// The settings of a GPU's stream, where one is drawn from. Errors: SettingError of kind usage for
-/// those that have no effect.
-void resolve_gpu(Settings& s);
+/// The settings of dropout's own stream, and of a GPU's, where one is drawn from. Errors:
+/// SettingError of kind usage for those that have no effect.
+void resolve_streams(Settings& s);
 
 /// Sets the plan's positions of tokens.
 void read_positions(Plan& plan, const Settings& s);

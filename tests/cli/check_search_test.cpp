@@ -202,6 +202,9 @@ TEST_CASE("check: the search finds other draws of the parameters, by themselves 
                 CAPTURE(theirs_asked);
                 const json theirs = answer(theirs_asked);
                 CHECK(best_match(searched(question, only(theirs, "context_vectors"))) == found);
+                // Other draws may lack some of these, or have them in another order of axes.
+                const json all = answer(theirs_asked + words_in("--emit all"));
+                CHECK(searched(question, all)["verdict"] == "wrong");
             }
 }
 
