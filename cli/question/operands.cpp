@@ -38,7 +38,7 @@ public:
                 to_computed_order(request_, operands_, rule);
             }
         if (!request_.token_ids.empty())
-            read_named(request_, of_document, [&] { embed_token_ids(); });
+            read_named(request_, is_model_of_document(request_), [&] { embed_token_ids(); });
         if (model_ != nullptr) model_->read_more_keys(request_, operands_);
         if (model_ != nullptr) add_notes(model_->notes_on_input(request_));
         masks_.resolve();
@@ -101,16 +101,15 @@ private:
 
     /// Whether every required operand must stay in its file.
     bool leaves_all() const { return rows_ != nullptr && rows_->of == OperandRows::Of::required; }
-
     /// Whether the rows of a required operand stay in this file. Errors: of a file that does not
     /// allow it, if every operand must.
     bool leaves_rows(const std::string& key, const io::InputFile& file,
                      const io::StoredArray* array) const {
         const bool of_keys = key == "key" || key == "value" || key == "context";
         const Settings& s = request_.settings;
-        const bool is_changed =
-            s.order() != QkvFormat::bhsd || s.key_scale || s.value_scale || s.quantised_type;
-        if (rows_ == nullptr || is_changed || !(leaves_all() || of_keys)) return false;
+        if (s.order() != QkvFormat::bhsd || s.key_scale || s.value_scale || s.quantised_type ||
+            rows_ == nullptr || !(leaves_all() || of_keys))
+            return false;
         const bool is_plain = file.format->name == "npy" || file.format->name == "safetensors",
                    on_disk = is_plain && array != nullptr && array->bytes->memory() == nullptr,
                    by_columns = on_disk && !array->strides.empty();
@@ -393,9 +392,9 @@ std::string path_of(const Request& request, const Input* input, const std::strin
 }
 
 bool is_model_of_document(const Request& request) {
-    const bool names_model = request.has_file("weights") || request.model_config;
-    return names_model && !(is_from_flag(request, "weights") &&
-                            (!request.model_config || is_from_flag(request, "model_config")));
+    if (!request.has_file("weights") && !request.model_config) return false;
+    return !is_from_flag(request, "weights") ||
+           (request.model_config && !is_from_flag(request, "model_config"));
 }
 
 }  // namespace attn::cli
