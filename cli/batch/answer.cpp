@@ -164,7 +164,8 @@ std::string Answerer::beginning(const Record& record) {
             return head_text(plan.head());
         }
         const PlannedQuestion planned = plan(record, line);
-        return head_text(head_of(planned.question.request, planned.plan, draws_of(planned.plan)));
+        return head_text(
+            head_of(planned.question.request, planned.plan, draws_of(planned.plan).end));
     } catch (const Error&) {
         return {};
     }

@@ -119,6 +119,7 @@ void write_page(const Selection& shown, const Request& request, const Explanatio
         NumberFormat(static_cast<int>(request.precision.value_or(default_decimals)), shown.most),
         std::move(page)};
     e.known = known_words(e);
+    if (!source.is_stored) e.draws = draws_of(plan);
     write_before_heads(e);
     for (std::size_t head = e.first_head; head < e.end_head; ++head) write_head(e, head);
     write_after_heads(e);

@@ -16,8 +16,7 @@
 #include "cli/question/question.hpp"
 #include "cli/request/request.hpp"
 #include "core/base/thread_pool.hpp"
-#include "core/layer/norm.hpp"
-#include "core/layer/result.hpp"
+#include "core/layer/layer.hpp"
 #include "core/operator/arrays.hpp"
 #include "core/plan/plan.hpp"
 #include "io/read/result_view.hpp"
@@ -214,6 +213,7 @@ struct Explanation {
 
     /// The settings' sources, the sizes and the conditions that hold on the whole page.
     Words known{};
+    Draws draws{};  ///< of a question that was computed
 
     /// Adds a part of words/ to the page, with `known`, the arrays indexed by this head, and
     /// these names.
@@ -319,11 +319,13 @@ private:
 
 void write_before_heads(Explanation& e);  ///< the answer, the question, the input, the projections
 void write_head(Explanation& e, std::size_t head);  ///< from the query vector to its context
+void write_draws(Explanation& e);                   ///< of inputs and parameters
 void write_after_heads(Explanation& e);             ///< concatenated heads, output, the check
 
 void write_scores(HeadView& h);     ///< the query vector, its scores, their steps
 void write_mask(HeadView& h);       ///< which keys are masked, and by which rules
 void write_weights(HeadView& h);    ///< softmax, dropout, sum of the values
+void write_dropout(HeadView& h);    ///< of a question with --dropout
 void write_gradients(HeadView& h);  ///< from the output back, of a question with --backward
 void write_step(HeadView& h);       ///< of linear attention, instead of these
 

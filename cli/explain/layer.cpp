@@ -349,6 +349,7 @@ void write_before_heads(Explanation& e) {
     write_question(e);
     write_input(e);
     write_projections(e);
+    write_draws(e);
 }
 
 void write_after_heads(Explanation& e) {

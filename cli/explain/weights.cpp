@@ -1,5 +1,5 @@
 // The view of one head that the parts of its explanation share, and its tables of keys; softmax,
-// dropout, and the weighted sum of the values, or a step of linear attention.
+// and the weighted sum of the values, or a step of linear attention.
 #include <cmath>
 #include <limits>
 #include <numeric>
@@ -248,26 +248,6 @@ void write_renormalized(HeadView& h) {
                            {"is_usable", total >= row_of(h.plan.config.dtype).least_normal()},
                            {"SUM", h.e.format.total(left, h.shown_terms(true), {}, total)}});
     show_weights(h);
-}
-
-void write_dropout(HeadView& h) {
-    const Settings& s = h.e.settings();
-    if (s.dropout == 0) return;
-    HeadView::NamedRows rows;
-    for (const char* name : {"weights_before_dropout", "dropout_mask", "attention_weights"})
-        if (h.has(name)) rows.emplace_back(name, h.row(name));
-    std::string dropped;
-    if (h.has("dropout_mask")) {
-        const Row kept = h.row("dropout_mask");
-        dropped = std::to_string(std::ranges::count(kept, 0.0));
-    }
-    h.say("dropout", {{"keeps_some", s.dropout < 1},
-                      {"own_seed", s.dropout_seed.has_value()},
-                      {"P", io::number_text(s.dropout)},
-                      {"DROPPED", dropped},
-                      {"KEPT", h.e.format.number(1 / (1 - s.dropout))},
-                      {"STREAM", name_of(dropout_stream_names, s.dropout_stream)}});
-    h.show_with_bars(rows);
 }
 
 void write_values(HeadView& h) {

@@ -170,7 +170,7 @@ struct FileLayout {
 
 /// The layout of the answer in the request's format, npy or safetensors. All ranks have the same.
 FileLayout layout_of(const Question& question, const Plan& plan, ThreadPool& workers) {
-    Result result{{}, {}, draws_of(plan)};
+    Result result{{}, {}, draws_of(plan).end};
     FileLayout layout;
     std::uint64_t elements = 0;
     plan.emit.for_each([&](ArrayId id) {

@@ -135,7 +135,7 @@ using HeadMembers = std::vector<std::pair<std::string, std::string>>;
 HeadMembers start_of_head(const Request& request);
 
 /// Those, then mode, tokens, context_tokens, config, shapes, the draws where there are some, and
-/// layout if the request is not bare. `draws`: see draws_of().
+/// layout if the request is not bare. `draws`: see Draws::end.
 HeadMembers head_of(const Request& request, const Plan& plan, std::uint64_t draws = 0);
 
 /// The sizes of a plan as a JSON object.

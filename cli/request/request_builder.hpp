@@ -35,8 +35,8 @@ void apply_settings_of_result(Request& request, const nlohmann::json& asked);
 /// Applies ATTN_KERNEL if neither a flag nor a key specifies a kernel. Errors: kind usage.
 void apply_environment(Request& request);
 
-/// Gives the settings that --device and --gpu stand for their values. Errors: kind usage if one is
-/// given beside them with another.
+/// Sets what --device and --gpu are shorthands of. Errors: kind usage if such a setting is given
+/// too, with another value.
 void apply_shorthands(Request& request);
 
 /// Checks that the request's mode has every setting that is given, such as a batch's defaults.

@@ -16,7 +16,7 @@ struct GpuThreads {
     std::uint64_t multiprocessors = 132, threads_per_multiprocessor = 2048;  ///< of an H100
     bool operator==(const GpuThreads&) const = default;
 
-    /// Of a kernel over n elements: blocks of 256, as many as n needs or as run at once.
+    /// Those of a kernel over n elements: blocks of 256, as many as n needs or as run at once.
     std::uint64_t of(std::uint64_t n) const {
         const std::uint64_t most = multiprocessors * (threads_per_multiprocessor / 256),
                             needed = n / 256 + (n % 256 != 0 ? 1 : 0);

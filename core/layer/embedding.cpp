@@ -117,11 +117,16 @@ std::vector<std::vector<std::uint64_t>> drawn_shapes(const Settings& s) {
 
 std::vector<RealArray> draw_inputs(const Settings& settings, RandomStream& stream) {
     std::vector<RealArray> inputs;
+    const bool is_operator = row_of(settings.mode).source == Source::operands;
+    constexpr std::array of_operator{"query", "key", "value"};
     for (const std::vector<std::uint64_t>& shape : drawn_shapes(settings))
         for_dtype(settings.dtype, [&]<class T>(T) {
             RealArray& input = inputs.emplace_back(
                 Array<T>::from_shape(std::vector<std::size_t>(shape.begin(), shape.end())));
             Array<T>& numbers = input.in<T>();
+            const std::size_t size = numbers.size(), i = inputs.size() - 1;
+            stream.note<T>(of_input(settings),
+                           {is_operator ? of_operator[i] : "inputs", 0, size, 0, size});
             stream.draw<T>(of_input(settings), {numbers.data(), numbers.size()});
         });
     return inputs;

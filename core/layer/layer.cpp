@@ -35,12 +35,14 @@ void keep_weights(const LayerWeights<T>& weights, Recorder& recorder) {
 
 /// The stream of the seed where the weights' draws begin, of a question that draws from it.
 std::optional<RandomStream> stream_after_inputs(const Plan& plan,
-                                                const RandomStream* after_inputs = nullptr) {
+                                                const RandomStream* after_inputs = nullptr,
+                                                std::vector<DrawnArray>* drawn = nullptr) {
     const Settings& s = plan.config;
     const bool draws_more = plan.draws_parameters() || (s.dropout != 0 && s.continues_stream());
     if (!draws_more && s.drawn_shape().empty()) return {};
     if (after_inputs != nullptr) return *after_inputs;
     std::optional<RandomStream> stream(std::in_place, s);
+    stream->drawn = drawn;
     draw_inputs(s, *stream);
     return stream;
 }
@@ -276,7 +278,7 @@ Result result_of_rows(const Plan& plan, KeyPart part, ThreadPool& pool) {
                                                     {shape[0], shape[1], shape[2], 1}});
         Tensor4<T> heads{part.context.take<T>(), shape};
         recorder.record("head_outputs", heads);
-        const std::uint64_t draws = draws_of(plan);
+        const std::uint64_t draws = draws_of(plan).end;
         if (!recorder.records("context_vectors")) return {recorder.take(), std::nullopt, draws};
         if (!plan.shown.separate_heads) heads = merge_heads(heads);
         if (*plan.config.out_proj) {
@@ -292,11 +294,14 @@ Result result_of_rows(const Plan& plan, KeyPart part, ThreadPool& pool) {
     });
 }
 
-std::uint64_t draws_of(const Plan& plan) {
-    std::optional<RandomStream> stream = stream_after_inputs(plan);
+Draws draws_of(const Plan& plan) {
+    Draws draws;
+    std::optional<RandomStream> stream = stream_after_inputs(plan, nullptr, &draws.arrays);
     if (plan.draws_parameters())
         for_dtype(plan.config.dtype, [&]<class T>(T) { weights_of<T>(plan, {}, stream); });
-    return draws_in_all(plan, stream);
+    draws.dropout = dropout_of(plan, stream, true);
+    draws.end = draws_in_all(plan, stream);
+    return draws;
 }
 
 Mask mask_of(const Plan& plan, const Operands& operands) {

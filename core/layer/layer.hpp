@@ -13,16 +13,22 @@ namespace attn {
 /// mask counts too. The plan must be made for these operands.
 Mask mask_of(const Plan& plan, const Operands& operands);
 
-/// The 32-bit draws of the seed's stream up to the end of the question, those that it skips
-/// included; 0 if it draws nothing. Draws them all; a result has their number already.
-std::uint64_t draws_of(const Plan& plan);
+struct Draws {
+    std::vector<DrawnArray> arrays{};  ///< in the order of the draws; without --text's
+    Dropout dropout{};
+    /// The 32-bit draws of the seed's stream up to the end of the question, those that it skips
+    /// included, or the GPU's offset; 0 if it draws nothing.
+    std::uint64_t end = 0;
+};
+/// Draws everything; a result has their number already.
+Draws draws_of(const Plan& plan);
 
 /// What a layer has besides its tokens. `call` has no queries, keys and values.
 template <class T>
 struct LayerParts {
     std::shared_ptr<const LayerWeights<T>> weights;  ///< null without projections
     AttentionCall<T> call;                           ///< masks, score steps, sinks and dropout
-    std::uint64_t draws = 0;                         ///< see draws_of(); 0 in a dry run
+    std::uint64_t draws = 0;                         ///< see Draws::end; 0 in a dry run
 };
 
 /// In the dtype of the plan.

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <span>
+#include <string>
 #include <variant>
+#include <vector>
 
 #include "core/base/cuda_random.hpp"
 #include "core/base/numpy_random.hpp"
@@ -17,6 +19,22 @@ struct Distribution {
     double a = 0, b = 0;  ///< the ends, or the mean and the standard deviation
 };
 
+/// An array, or one group of it, in the tensor that it is drawn with.
+struct DrawnArray {
+    std::string name;
+    std::size_t group = 0;
+    std::uint64_t count = 0;  ///< elements of the tensor
+    /// It has `columns` of each `stride` elements, from `first` on.
+    std::uint64_t first = 0, columns = 1, stride = 1;
+    std::uint64_t position = 0;  ///< of the stream, before the tensor
+    unsigned words = 0;          ///< of a draw on a GPU; 0: some are drawn again
+
+    /// In the tensor, of element i of the array.
+    std::uint64_t index(std::uint64_t i) const {
+        return first + i / columns * stride + i % columns;
+    }
+};
+
 /// The stream of the settings' seed, after the draws that they skip.
 class RandomStream {
 public:
@@ -25,6 +43,20 @@ public:
     /// The next tensor, in the settings' dtype.
     template <class T>
     void draw(const Distribution& of, std::span<T> out);
+
+    /// Receives the arrays that are drawn, with what note() adds, unless it is null.
+    std::vector<DrawnArray>* drawn = nullptr;
+    /// Before the draws of a tensor, of an array in it.
+    template <class T>
+    void note(const Distribution& of, DrawnArray array) const {
+        if (drawn == nullptr || of.kind == Distribution::Kind::zeros) return;
+        array.position = position();
+        if (of.kind == Distribution::Kind::randint)
+            array.words = cuda_words_below(static_cast<std::uint64_t>(of.b - of.a));
+        else if (of.kind != Distribution::Kind::trunc_normal)
+            array.words = cuda_words<T>;
+        drawn->push_back(std::move(array));
+    }
 
     /// 32-bit draws since the seed, or a GPU's offset.
     std::uint64_t position() const;

@@ -72,14 +72,17 @@ public:
                      : is_out ? Init::linear
                               : Init::xavier);
             }
-        if (is_mha) to_.out->bias.fill(T{0});
+        if (!is_mha) return;
+        to_.out->bias.fill(T{0});
+        if (stream_.drawn != nullptr)
+            std::erase_if(*stream_.drawn, [](const auto& array) { return array.name == "b_out"; });
     }
 
 private:
     enum Part : std::size_t { query, key, value, out };
+    static constexpr std::array names{"query", "key", "value", "out"};
 
     std::vector<Part> parts() const {
-        constexpr std::array names{"query", "key", "value", "out"};
         std::vector<Part> order;
         for (const std::string& name : s_.draw_order)
             order.push_back(static_cast<Part>(std::ranges::find(names, name) - names.begin()));
@@ -101,22 +104,31 @@ private:
         // As (d_in, d_out) they are side by side, else one below the other.
         const std::size_t rows = of(parts[0]).in_out ? fan_in : 1;
         draw_pieces(
-            parts, weight_of(s_, init, fan_in, fan_out), rows, fan_in * fan_out,
+            parts, "W_", group, weight_of(s_, init, fan_in, fan_out), rows, fan_in * fan_out,
             [&](Part part) { return of(part).weight.data() + group * fan_in * of(part).d_out(); });
         if (has_bias)
-            draw_pieces(parts, bias_of(s_, init, fan_in), 1, fan_out,
+            draw_pieces(parts, "b_", group, bias_of(s_, init, fan_in), 1, fan_out,
                         [&](Part part) { return of(part).bias.data() + group * of(part).d_out(); });
     }
 
     /// `count` numbers in `rows` rows, each divided among the parts by their widths.
     template <class At>
-    void draw_pieces(std::span<const Part> parts, const Distribution& distribution,
-                     std::size_t rows, std::size_t count, const At& at) {
+    void draw_pieces(std::span<const Part> parts, const char* kind, std::size_t group,
+                     const Distribution& distribution, std::size_t rows, std::size_t count,
+                     const At& at) {
+        std::size_t width = 0, first = 0;
+        for (const Part part : parts) width += of(part).d_out();
+        if (stream_.drawn != nullptr)
+            for (const Part part : parts) {
+                const std::size_t stride = count / rows,
+                                  columns = stride / width * of(part).d_out();
+                stream_.note<T>(distribution, {std::string(kind) + names[part], group, count, first,
+                                               columns, stride});
+                first += columns;
+            }
         if (parts.size() == 1) return stream_.draw<T>(distribution, {at(parts[0]), count});
         std::vector<T> all(count);
         stream_.draw<T>(distribution, all);
-        std::size_t width = 0;
-        for (const Part part : parts) width += of(part).d_out();
         const T* next = all.data();
         for (std::size_t row = 0; row < rows; ++row)
             for (const Part part : parts) {
