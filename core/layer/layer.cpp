@@ -313,7 +313,7 @@ Draws draws_of(const Plan& plan) {
 
 std::uint64_t end_of_dropout(const Plan& plan) {
     return plan.config.continues_stream()
-               ? draws_of(plan)
+               ? draws_of(plan).end
                : position_after(plan, plan.config.dropout_skip.value_or(0));
 }
 
