@@ -245,6 +245,8 @@ void CheckedQuestion::search(ProgramJudgement& judgement, const std::vector<Give
         indices.push_back(i);
     }
     if (theirs.empty()) return;
+    if (asked_.search && problem_.asked.drops && problem_.other_dropouts.empty())
+        draw_other_dropouts(problem_, operands_, pool_);
     if (search_layouts(judgement, given, theirs, indices, max_changes) || max_changes < 2) return;
     search_draws(judgement, request_, problem_, operands_, theirs, pool_);
 }

@@ -180,7 +180,8 @@ std::optional<Problem> with_seen_dropout(const Problem& problem,
 
     const Evaluator evaluator(problem, NumberType::float64);
     Candidate asked(evaluator, problem.asked, false);
-    std::vector<double> kept(theirs->values.size(), 1), ratios;
+    std::vector<char> kept(theirs->values.size(), 1);
+    std::vector<double> ratios;
     bool drops = false;
     double least_ratio = HUGE_VAL, largest_ratio = 0;  // of the sums of rows
     std::size_t at = 0;

@@ -110,6 +110,10 @@ private:
 /// itself. Whether they reproduce the arrays is not known.
 std::vector<Alternative> fitted_numbers(const Comparison& comparison, const Conventions& from);
 
+/// The one decision of dropout that brings the question nearest to the row that departs most.
+/// Whether it reproduces the arrays is not known.
+std::optional<Alternative> flipped_decision(const Comparison& comparison);
+
 /// The question with the dropout mask that their attention_weights show, weights that are 0 while
 /// the question's are not, and with the factor of the others. Nothing if there are none, if the
 /// question has dropout itself, or if the array does not hold all weights.

@@ -19,7 +19,7 @@ const std::vector<ConventionRow>& convention_rows() {
     static const std::vector<ConventionRow> all = [] {
         std::vector<ConventionRow> rows;
         for (const auto some : {rows_of_masks, rows_of_rules, rows_of_products, rows_of_scores,
-                                rows_of_arrays, rows_of_backward})
+                                rows_of_arrays, rows_of_dropout, rows_of_backward})
             rows.insert(rows.end(), some.begin(), some.end());
         return rows;
     }();
@@ -153,7 +153,10 @@ void forget_unused_steps(const Problem& problem, Conventions& c) {
     }
     if (c.masked_value == usual.masked_value) c.masked_value_is_added = false;
     move_idle_stages(c, excludes);
-    if (!c.drops) c.rescales_dropout = true;
+    if (c.drops) return;
+    c.rescales_dropout = true;
+    c.dropout_draws = 0;
+    c.flipped.reset();
 }
 
 }  // namespace

@@ -88,7 +88,7 @@ struct ConventionRow {
 /// In the order of reports.
 const std::vector<ConventionRow>& convention_rows();
 extern const std::span<const ConventionRow> rows_of_masks, rows_of_rules, rows_of_products,
-    rows_of_scores, rows_of_arrays, rows_of_backward;
+    rows_of_scores, rows_of_arrays, rows_of_dropout, rows_of_backward;
 
 /// Those of all conventions.
 std::vector<Alternative> alternatives_of(const Problem& problem);

@@ -186,40 +186,6 @@ std::string exchanges_flag(const Problem& problem, const Conventions& found) {
     return "--draw-order " + list;
 }
 
-void dropouts(Alternatives& to) {
-    const Problem& problem = to.problem;
-    if (problem.asked.drops) {
-        const std::string asked = "p = " + shortest_decimal(problem.plan.config.dropout);
-        to.asked(asked);
-        to.set("p = 0", &Conventions::drops, false);
-        to.set(asked + ", kept weights not divided by 1 - p", &Conventions::rescales_dropout,
-               false);
-    }
-    if (problem.asked.drops || problem.dropout_kept.empty()) return;
-    // Of a mask that their weights show; the factor is known only if nothing else differs.
-    const auto applied = [&](const std::string& words, double factor) {
-        to.add(words, [=](auto& c) {
-            c.drops = true;
-            c.rescales_dropout = false;
-            c.weight_factor = factor;
-        });
-    };
-    to.asked("p = 0");
-    // Of six digits, which float32 has.
-    const double seen = std::round((1 - 1 / problem.kept_weight) * 1e6) / 1e6;
-    bool is_usual = false;
-    for (const double p : {0.1, 0.2, 0.5, 0.05, 0.15, 0.25, 0.3, 0.4, 0.6, 0.7, 0.75, 0.8, 0.9}) {
-        is_usual = is_usual || p == seen;
-        applied("p = " + shortest_decimal(p), 1 / (1 - p));
-    }
-    applied("kept weights not divided by 1 - p", 1);
-    if (!is_usual) applied("p = " + shortest_decimal(seen), problem.kept_weight);
-}
-
-std::string dropout_flag(const Problem&, const Conventions& found) {
-    return found.drops ? "" : "--dropout 0";
-}
-
 void precisions(Alternatives& to) {
     using enum Rounded;
     struct Together {
@@ -380,7 +346,6 @@ constexpr ConventionRow conventions_of_arrays[] = {
      .keeps_words = true},
     {"bias", "bias ", biases},
     {"exchanged", "", exchanges, exchanges_flag},
-    {"dropout", "dropout ", dropouts, dropout_flag},
     {"precision", "rounded: ", precisions},
     {"mask_method", "", mask_methods, method_flag},
     {"out_proj", "output projection ", output_projections, projection_flag},

@@ -254,7 +254,9 @@ struct Conventions : ProjectionConvention {
     BackwardConvention backward;
     bool drops = false;  ///< the question's dropout is applied
     bool rescales_dropout = true;
-    double weight_factor = 1;  ///< the weights are multiplied by it after the softmax
+    std::size_t dropout_draws = 0;  ///< 0: the question's; else an index of other_dropouts, plus 1
+    std::optional<std::size_t> flipped;  ///< the weight that only one of the two masks keeps
+    double weight_factor = 1;            ///< the weights are multiplied by it after the softmax
     /// The question's formulas.
     bool mask_mod = false, relative_bias = false, score_mod = false, prob_mod = false;
     bool modifies_scores() const { return relative_bias || score_mod; }
@@ -318,6 +320,13 @@ struct SeenWeights {
     std::optional<At> departs;  ///< the first query whose keys are not those of the question
 };
 
+/// A dropout mask that other draws make.
+struct OtherDropout {
+    std::string words;  ///< "another kernel: flash"
+    std::string flag;   ///< with which attn draws it; or empty
+    std::vector<char> kept;
+};
+
 /// What is computed, with nothing left to decide but the conventions. Without projections, the
 /// sources of queries, keys and values are the operands.
 struct Problem {
@@ -330,8 +339,9 @@ struct Problem {
     PerTensor<std::optional<ProjectionNumbers>> projection;
     std::optional<InputNorm> input_norm, query_norm, key_norm;
     ByOperand<std::optional<OperandNumbers>> operands;  ///< caches, gates and masks
-    std::vector<double> dropout_kept;  ///< 0 and 1, (batch, heads, rows, kv_len); or empty
-    double kept_weight = 1;            ///< 1 / (1 - p)
+    std::vector<char> dropout_kept;  ///< 0 and 1, (batch, heads, rows, kv_len); or empty
+    double kept_weight = 1;          ///< 1 / (1 - p)
+    std::vector<OtherDropout> other_dropouts;
     std::optional<SeenWeights> seen;
     std::vector<double> bonus;  ///< of linear attention, (kv_heads, d_k); or empty
     /// How the other --qkv-layout splits the combined QKV tensor; empty: a config determines the
@@ -376,6 +386,9 @@ Problem make_problem(const Plan& plan, const Operands& operands, const Result& r
 /// its type if they are drawn, and the same dropout mask. The question's arrays without rounding
 /// are the rows of a Candidate with `asked`. The plan must be made for the operands.
 Problem exact_question(const Plan& plan, const Operands& operands, ThreadPool& pool);
+
+/// Sets other_dropouts: the masks of other devices, kernels and calls, each once.
+void draw_other_dropouts(Problem& problem, const Operands& operands, ThreadPool& pool);
 
 // Which of a computation's conventions have an effect.
 

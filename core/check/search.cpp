@@ -94,6 +94,7 @@ public:
         asked_ = relevant_of(problem_.asked);
         const Fit asked =
             Reproduction(comparison_, problem_.asked).compare(comparison_.probes().front(), false);
+        if (auto flipped = flipped_decision(comparison_)) options_.push_back(*std::move(flipped));
         probe_errors_.assign(options_.size(), {asked.root_mean_square(), asked.part});
         std::vector<Found> best;
         bool has_fitted = false;

@@ -369,10 +369,13 @@ void Candidate::softmax_of_columns(QueryRow& q) {
 }
 
 double Candidate::kept_of(const QueryRow& q, std::size_t key) const {
-    if (problem_.dropout_kept.empty()) return 1;
-    return problem_.dropout_kept[((q.at.batch * plan_.heads + q.at.head) * plan_.rows + q.at.row) *
-                                     plan_.kv_len +
-                                 key];
+    const std::vector<char>& kept = c_.dropout_draws == 0
+                                        ? problem_.dropout_kept
+                                        : problem_.other_dropouts[c_.dropout_draws - 1].kept;
+    if (kept.empty()) return 1;
+    const std::size_t at =
+        ((q.at.batch * plan_.heads + q.at.head) * plan_.rows + q.at.row) * plan_.kv_len + key;
+    return (kept[at] != 0) != (c_.flipped == at) ? 1 : 0;
 }
 
 /// A weight or its error after dropout and the factor of weights.

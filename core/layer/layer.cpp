@@ -67,18 +67,25 @@ Dropout dropout_of(const Plan& plan, const std::optional<RandomStream>& of_weigh
     return dropout;
 }
 
+/// After dropout that begins here.
+std::uint64_t position_after(const Plan& plan, std::uint64_t begin) {
+    const Settings& s = plan.config;
+    if (s.dropout == 0 || s.dropout == 1) return begin;
+    if (s.dropout_stream == DropoutStream::cuda) {
+        Dropout dropout = dropout_of(plan, {}, false);
+        dropout.cuda = CudaGenerator(0, s.gpu(), begin);
+        return CudaDropout(dropout, plan.batch, plan.heads, plan.kv_len).end_offset();
+    }
+    if (s.dropout_stream == DropoutStream::mkl)
+        return begin + (plan.independent_heads() ? plan.heads : 1);
+    return begin + std::uint64_t{2} * plan.batch * plan.heads * plan.q_len * plan.kv_len;
+}
+
 /// The draws of the seed's stream up to the end of the question, from the stream after the weights.
 std::uint64_t draws_in_all(const Plan& plan, const std::optional<RandomStream>& of_weights) {
-    const Settings& s = plan.config;
     if (!of_weights) return 0;
     const std::uint64_t drawn = of_weights->position();
-    if (s.dropout == 0 || s.dropout == 1 || !s.continues_stream()) return drawn;
-    if (s.dropout_stream == DropoutStream::cuda)
-        return CudaDropout(dropout_of(plan, of_weights, true), plan.batch, plan.heads, plan.kv_len)
-            .end_offset();
-    if (s.dropout_stream == DropoutStream::mkl)
-        return drawn + (plan.independent_heads() ? plan.heads : 1);
-    return drawn + std::uint64_t{2} * plan.batch * plan.heads * plan.q_len * plan.kv_len;
+    return plan.config.continues_stream() ? position_after(plan, drawn) : drawn;
 }
 
 /// The masks and score steps of the plan. Additive masks are rounded to the dtype, so that elements
@@ -297,6 +304,12 @@ std::uint64_t draws_of(const Plan& plan) {
     if (plan.draws_parameters())
         for_dtype(plan.config.dtype, [&]<class T>(T) { weights_of<T>(plan, {}, stream); });
     return draws_in_all(plan, stream);
+}
+
+std::uint64_t end_of_dropout(const Plan& plan) {
+    return plan.config.continues_stream()
+               ? draws_of(plan)
+               : position_after(plan, plan.config.dropout_skip.value_or(0));
 }
 
 Mask mask_of(const Plan& plan, const Operands& operands) {

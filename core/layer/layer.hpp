@@ -17,6 +17,9 @@ Mask mask_of(const Plan& plan, const Operands& operands);
 /// included; 0 if it draws nothing. Draws them all; a result has their number already.
 std::uint64_t draws_of(const Plan& plan);
 
+/// Where the generator of dropout is after the question, in the numbers of dropout_skip.
+std::uint64_t end_of_dropout(const Plan& plan);
+
 /// What a layer has besides its tokens. `call` has no queries, keys and values.
 template <class T>
 struct LayerParts {
