@@ -36,7 +36,7 @@ EXAMPLES = ((r"FILE\.(\w+)", r"new.\1"), (r"A:B|as in 0:4", "0:2"), (r"I/N", "1/
 REFUSED = re.compile(r"unknown flag|not a flag|conflict|contradict|no effect|takes no|does not have|requires --|not found")
 WRONG_FLAG = re.compile(r"unknown flag|not a flag|one dash|conflicts|no effect|does not have|takes no value|requires (?!a)|"
                         r"no negation|typographic|is a folder|is the type of|in its place|is a setting of a mode")
-LEFT_OUT = re.compile(r"no such flag|leave it out|expected none|only one|one of them|alone|expected no |without it")
+LEFT_OUT = re.compile(r"no such flag|leave it out|expected none|only one|one of them|alone|expected no |or no --|without it")
 
 
 class Walker:
@@ -226,7 +226,7 @@ class Walker:
         """The flag and the value that a message names, or an example of one; None where it is of another command."""
         flag, value = found[1], (found[2] or "").rstrip("?.:").split("|")[0]
         kind = self.kind(words, flag)
-        if kind is None or flag in ("--help", "--version") or value == "as" or re.search(r"(attn (?!calls)[a-z]+|as) ?$|\([^)]*$|in place of", before):
+        if kind is None or flag in ("--help", "--version") or value == "as" or re.search(r"(attn (?!calls)[a-z]+|as|or no) ?$|\([^)]*$|in place of", before):
             return None
         choices = kind.split("|") if "|" in kind else []
         if flag == "--ignore-arrays":  # with the names of the file's arrays

@@ -112,7 +112,7 @@ void draw_other_dropouts(Problem& problem, const Operands& operands, ThreadPool&
     const Settings& asked = problem.plan.config;
     const bool is_cuda = asked.dropout_stream == cuda;
     const std::uint64_t skip = asked.dropout_skip.value_or(0);
-    std::set tried{problem.dropout_kept};
+    std::set<std::vector<char>> tried{problem.dropout_kept};
     const auto add = [&](DropoutStream stream, std::optional<DropoutKernel> kernel,
                          std::uint64_t skipped, std::string words) {
         std::string flags;
