@@ -317,12 +317,6 @@ std::uint64_t end_of_dropout(const Plan& plan) {
                : position_after(plan, plan.config.dropout_skip.value_or(0));
 }
 
-std::uint64_t end_of_dropout(const Plan& plan) {
-    return plan.config.continues_stream()
-               ? draws_of(plan)
-               : position_after(plan, plan.config.dropout_skip.value_or(0));
-}
-
 Mask mask_of(const Plan& plan, const Operands& operands) {
     Operands masks;  // which are consumed
     for (const OperandRow* const mask : mask_operands) masks[*mask] = operands[*mask];

@@ -26,9 +26,6 @@ Draws draws_of(const Plan& plan);
 /// Where the generator of dropout is after the question, in the numbers of dropout_skip.
 std::uint64_t end_of_dropout(const Plan& plan);
 
-/// Where the generator of dropout is after the question, in the numbers of dropout_skip.
-std::uint64_t end_of_dropout(const Plan& plan);
-
 /// What a layer has besides its tokens. `call` has no queries, keys and values.
 template <class T>
 struct LayerParts {
