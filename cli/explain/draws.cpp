@@ -15,30 +15,29 @@ DrawnArray drawn_row(const Explanation& e) {
     const std::uint64_t columns = *e.request.embed_dim;
     const auto id = static_cast<std::uint64_t>(e.arrays.row("token_ids")[0]);
     const unsigned words = e.settings().dtype == NumberType::float64 ? 2 : 1;
-    return {"inputs", 0, *e.request.vocab_size * columns, id * columns, columns, columns, 0, words};
+    return {"inputs", 0, id * columns, columns, columns, *e.request.vocab_size * columns, 0, words};
 }
 
 /// Where a GPU draws the decision on each key.
 void show_gpu_draws(HeadView& h) {
     const Dropout& dropout = h.e.draws.dropout;
     const CudaDropout draws(dropout, h.plan.batch, h.plan.heads, h.plan.kv_len);
-    const std::size_t b = h.e.batch, q = h.e.query();
+    const std::size_t q = h.e.query();
     const bool is_bytes = draws.draws_bytes();
-    io::Cells cells{{"key", "thread", "counter", "word"}};
+    io::Cells cells{{"key", "subsequence", "counter", "word"}};
     if (is_bytes) cells[0].emplace_back("byte");
     cells[0].insert(cells[0].end(), {is_bytes ? "value" : "u", "keeps"});
     for (const std::size_t k : h.shown) {
-        const PhiloxRun run = draws.run(b, h.head, q, k);
-        const PhiloxRun::Counter at = run.at(0);
-        const unsigned word = draws.word_of(b, h.head, q, k, at.turn);
-        const std::uint32_t bits = run.words(at)[word];
-        std::vector<std::string> row{h.e.key_label(k), std::to_string(at.high),
-                                     std::to_string(at.low), std::to_string(word)};
-        const unsigned byte = CudaDropout::byte_of(q, k);
+        const CudaDropout::At at{h.e.batch, h.head, q, k};
+        const PhiloxRun run = draws.run(at);
+        const unsigned word = draws.word_of(at, run), byte = CudaDropout::byte_of(q, k);
+        const std::uint32_t bits = run.words()[word];
+        std::vector<std::string> row{h.e.key_label(k), std::to_string(run.subsequence()),
+                                     std::to_string(run.offset()), std::to_string(word)};
         if (is_bytes) row.push_back(std::to_string(byte));
         row.push_back(is_bytes ? std::to_string(bits >> (8 * byte) & 0xff)
                                : h.e.format.number(double{cuda_uniform(bits)}));
-        row.emplace_back(draws.keeps(b, h.head, q, k) ? "yes" : "no");
+        row.emplace_back(draws.keeps(at) ? "yes" : "no");
         cells.push_back(std::move(row));
     }
     h.say("dropout_draws",
@@ -61,11 +60,8 @@ void write_dropout(HeadView& h) {
     HeadView::NamedRows rows;
     for (const char* name : {"weights_before_dropout", "dropout_mask", "attention_weights"})
         if (h.has(name)) rows.emplace_back(name, h.row(name));
-    std::string dropped;
-    if (h.has("dropout_mask")) {
-        const Row kept = h.row("dropout_mask");
-        dropped = std::to_string(std::ranges::count(kept, 0.0));
-    }
+    const std::string dropped =
+        h.has("dropout_mask") ? std::to_string(std::ranges::count(h.row("dropout_mask"), 0.0)) : "";
     h.say("dropout", {{"keeps_some", s.dropout < 1},
                       {"own_seed", s.dropout_seed.has_value()},
                       {"continues", s.continues_stream()},
@@ -83,7 +79,7 @@ void write_draws(Explanation& e) {
     const bool is_cuda = s.rng == Rng::cuda, draws_row = is_cuda && e.request.text;
     std::vector<DrawnArray> drawn = e.draws.arrays;
     if (draws_row) drawn.insert(drawn.begin(), drawn_row(e));
-    io::Cells cells{{"element", "number", "offset", "thread", "counter", "word"}};
+    io::Cells cells{{"element", "number", "offset", "subsequence", "counter", "word"}};
     std::string firsts;
     for (const DrawnArray& a : drawn) {
         const NamedArray* const array = e.arrays.find(a.name);
@@ -109,10 +105,10 @@ void write_draws(Explanation& e) {
                              std::to_string(a.position), "-", "-", "-"});
             if (a.words == 0) continue;
             const CudaGenerator kernel(0, s.gpu(), a.position);  // places follow from no seed
-            const PhiloxRun::Counter at = kernel.run(a.index(i), a.count, a.words).at(0);
-            cells.back()[3] = std::to_string(at.high);
-            cells.back()[4] = std::to_string(at.low);
-            cells.back()[5] = std::to_string(CudaGenerator::word_of(at, a.words));
+            const PhiloxRun run = kernel.run(a.index(i), a.count, a.words);
+            cells.back()[3] = std::to_string(run.subsequence());
+            cells.back()[4] = std::to_string(run.offset());
+            cells.back()[5] = std::to_string(CudaGenerator::word_of(run, a.words));
         }
     }
     if (firsts.empty()) return;

@@ -15,8 +15,7 @@ struct CudaDraw {
 CudaDraw draw(const CudaGenerator& generator, std::uint64_t i, std::uint64_t count,
               unsigned words) {
     const PhiloxRun run = generator.run(i, count, words);
-    const PhiloxRun::Counter at = run.at(0);
-    return {run.words(at), CudaGenerator::word_of(at, words)};
+    return {run.words(), CudaGenerator::word_of(run, words)};
 }
 
 /// 53 bits of the words from `at` on.
@@ -65,46 +64,46 @@ T standard_normal(const CudaDraw& draw) {
 }  // namespace
 
 template <class T>
-void CudaGenerator::uniform(double low, double high, std::uint64_t first, std::uint64_t count,
-                            std::span<T> out, NumberType type) const {
+void CudaGenerator::uniform(double low, double high, std::span<T> out, NumberType type) {
     const auto round = [&](T x) { return is_rounded(type) ? rounded(x, type) : x; };
     const T a = round(static_cast<T>(low)), b = round(static_cast<T>(high)), width = round(b - a);
     for (std::size_t i = 0; i < out.size(); ++i) {
-        const T number =
-            round(std::fma(uniform01<T>(draw(*this, first + i, count, cuda_words<T>)), width, a));
+        const T u = uniform01<T>(draw(*this, i, out.size(), cuda_words<T>));
+        const T number = round(std::fma(u, width, a));
         out[i] = number == b ? a : number;
     }
+    finish(out.size(), cuda_words<T>);
 }
 
 template <class T>
 void CudaGenerator::normal(double mean, double std, std::uint64_t first, std::uint64_t count,
-                           std::span<T> out, NumberType type) const {
-    for (std::size_t i = 0; i < out.size(); ++i) {
+                           std::span<T> out, NumberType type) {
+    for (std::size_t i = 0; i < out.size(); ++i)
         out[i] = std::fma(standard_normal<T>(draw(*this, first + i, count, cuda_words<T>)),
                           static_cast<T>(std), static_cast<T>(mean));
-    }
     round_all(out, type);
+    finish(count, cuda_words<T>);
 }
 
 template <class T>
-void CudaGenerator::integers(std::int64_t low, std::uint64_t n, std::span<T> out) const {
+void CudaGenerator::integers(std::int64_t low, std::uint64_t n, std::span<T> out) {
+    const unsigned used = cuda_words_below(n);
     for (std::size_t i = 0; i < out.size(); ++i) {
-        const auto [words, at] = draw(*this, i, out.size(), cuda_words_below(n));
+        const auto [words, at] = draw(*this, i, out.size(), used);
         const std::uint64_t number =
-            cuda_words_below(n) == 1 ? words[at] : std::uint64_t{words[at]} << 32 | words[at + 1];
+            used == 1 ? words[at] : std::uint64_t{words[at]} << 32 | words[at + 1];
         out[i] = static_cast<T>(low + static_cast<std::int64_t>(number % n));
     }
+    finish(out.size(), used);
 }
 
-template void CudaGenerator::uniform(double, double, std::uint64_t, std::uint64_t, std::span<float>,
-                                     NumberType) const;
-template void CudaGenerator::uniform(double, double, std::uint64_t, std::uint64_t,
-                                     std::span<double>, NumberType) const;
+template void CudaGenerator::uniform(double, double, std::span<float>, NumberType);
+template void CudaGenerator::uniform(double, double, std::span<double>, NumberType);
 template void CudaGenerator::normal(double, double, std::uint64_t, std::uint64_t, std::span<float>,
-                                    NumberType) const;
+                                    NumberType);
 template void CudaGenerator::normal(double, double, std::uint64_t, std::uint64_t, std::span<double>,
-                                    NumberType) const;
-template void CudaGenerator::integers(std::int64_t, std::uint64_t, std::span<float>) const;
-template void CudaGenerator::integers(std::int64_t, std::uint64_t, std::span<double>) const;
+                                    NumberType);
+template void CudaGenerator::integers(std::int64_t, std::uint64_t, std::span<float>);
+template void CudaGenerator::integers(std::int64_t, std::uint64_t, std::span<double>);
 
 }  // namespace attn

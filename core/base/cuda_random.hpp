@@ -47,7 +47,6 @@ public:
 
     std::uint64_t seed() const { return seed_; }
     std::uint64_t offset() const { return offset_; }
-    const GpuThreads& gpu() const { return gpu_; }
 
     void skip(std::uint64_t count) { offset_ += count; }
 
@@ -61,28 +60,27 @@ public:
         return run;
     }
     /// The first word of a draw.
-    static unsigned word_of(const PhiloxRun::Counter& at, unsigned words) {
-        return static_cast<unsigned>(at.turn % (4 / words)) * words;
+    static unsigned word_of(const PhiloxRun& run, unsigned words) {
+        return static_cast<unsigned>(run.turn % (4 / words)) * words;
     }
 
-    /// After the kernel: 4 for each counter that a thread draws from.
+    /// After such a kernel: 4 for each counter that a thread draws from.
     void finish(std::uint64_t count, unsigned words) {
         if (count != 0) offset_ += 4 * ((count - 1) / (gpu_.of(count) * (4 / words)) + 1);
     }
 
-    // `out` receives the elements from `first` on of a tensor of `count`, in T or rounded to a type
-    // that is rounded. Box-Muller's logarithm, sine and cosine are the C library's: a GPU's own
-    // differ in the last digits in float32.
+    // A kernel each, in T or rounded to a type that is rounded. Box-Muller's logarithm, sine and
+    // cosine are the C library's: a GPU's own differ in the last digits in float32.
 
     template <class T>
-    void uniform(double low, double high, std::uint64_t first, std::uint64_t count,
-                 std::span<T> out, NumberType type) const;
+    void uniform(double low, double high, std::span<T> out, NumberType type);
+    /// `out` receives the elements from `first` on of a tensor of `count`.
     template <class T>
     void normal(double mean, double std, std::uint64_t first, std::uint64_t count, std::span<T> out,
-                NumberType type) const;
+                NumberType type);
     /// Integers from `low` on, n of them.
     template <class T>
-    void integers(std::int64_t low, std::uint64_t n, std::span<T> out) const;
+    void integers(std::int64_t low, std::uint64_t n, std::span<T> out);
 
 private:
     std::uint64_t seed_, offset_;

@@ -28,42 +28,36 @@ constexpr std::array<std::uint32_t, 4> philox(std::uint64_t key, std::uint64_t l
     return {x, y, z, w};
 }
 
-/// The counters of neighbouring elements. A vector of 2^unit_shift counters is drawn from in order
-/// by one thread, the next vector by the next thread, and after the last thread comes the next turn
-/// of the first, which goes on to the next vector of counters after 2^turn_shift turns.
+/// The counters of neighbouring elements: the upper half is the subsequence, the lower half its
+/// offset. A thread draws from a vector of 2^unit_shift counters in order, the next thread from the
+/// next vector. In the next iteration of the grid-stride loop each thread continues with the same
+/// counters, or after 2^turn_shift iterations with the next ones.
 struct PhiloxRun {
     std::uint64_t key = 0;
     int rounds = 10;
-    std::uint64_t first = 0;  ///< the counter of turn 0
+    std::uint64_t first = 0;  ///< the offset in iteration 0
     std::uint64_t unit = 0;   ///< of the run's first counter in its vector
     std::uint64_t thread = 0, threads = 1, turn = 0;
     unsigned unit_shift = 0, turn_shift = 0;
-    /// The upper half of a counter is the thread, shifted, plus this.
+    /// The subsequence is the thread, shifted, plus this.
     unsigned high_shift = 0;
     std::uint64_t high = 0;
 
-    struct Counter {
-        std::uint64_t low, high, turn;
-    };
-    /// That of counter i of the run, i at most the threads.
-    constexpr Counter at(std::uint64_t i) const {
-        const std::uint64_t n = unit + i, by = thread + (n >> unit_shift),
-                            wraps = by >= threads ? 1 : 0, now = turn + wraps;
-        return {first + (now >> turn_shift << unit_shift) +
-                    (n & ((std::uint64_t{1} << unit_shift) - 1)),
-                ((by - wraps * threads) << high_shift) + high, now};
+    // Of the run's first counter:
+    constexpr std::uint64_t offset() const {
+        return first + (turn >> turn_shift << unit_shift) + unit;
     }
-    /// Begins `count` counters later, at most as many as there are threads.
+    constexpr std::uint64_t subsequence() const { return (thread << high_shift) + high; }
+    constexpr std::array<std::uint32_t, 4> words() const {
+        return philox(key, offset(), subsequence(), rounds);
+    }
+
+    /// Begins `count` counters later.
     constexpr void advance(std::uint64_t count) {
         unit += count;
         thread += unit >> unit_shift;
         unit &= (std::uint64_t{1} << unit_shift) - 1;
-        if (thread < threads) return;
-        thread -= threads;
-        ++turn;
-    }
-    constexpr std::array<std::uint32_t, 4> words(const Counter& at) const {
-        return philox(key, at.low, at.high, rounds);
+        for (; thread >= threads; thread -= threads) ++turn;
     }
 };
 

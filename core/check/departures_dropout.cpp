@@ -113,45 +113,53 @@ void draw_other_dropouts(Problem& problem, const Operands& operands, ThreadPool&
     const bool is_cuda = asked.dropout_stream == cuda;
     const std::uint64_t skip = asked.dropout_skip.value_or(0);
     std::set<std::vector<char>> tried{problem.dropout_kept};
-    const auto add = [&](DropoutStream stream, std::optional<DropoutKernel> kernel,
-                         std::uint64_t skipped, std::string words) {
+    const auto add = [&](Settings s, std::uint64_t skipped, std::string words) {
         std::string flags;
-        Settings s = asked;
-        s.dropout_stream = stream;
-        s.dropout_kernel = kernel;
-        if (words.back() == ' ') words += words_of_draws(s);
-        if (stream != asked.dropout_stream)
-            flags += concat(" --dropout-stream ", name_of(dropout_stream_names, stream));
-        if (kernel && kernel != asked.dropout_kernel)
-            flags += concat(" --dropout-kernel ", name_of(dropout_kernel_names, *kernel));
+        const auto flag = [&](const auto&... parts) {
+            flags += concat(flags.empty() ? "--dropout-" : " --dropout-", parts...);
+        };
+        if (s.dropout_stream != asked.dropout_stream)
+            flag("stream ", name_of(dropout_stream_names, s.dropout_stream));
+        if (s.dropout_kernel && s.dropout_kernel != asked.dropout_kernel)
+            flag("kernel ", name_of(dropout_kernel_names, *s.dropout_kernel));
         if (skipped != skip) {
+            if (!asked.dropout_seed) flag("seed ", static_cast<std::int64_t>(asked.seed.bits));
+            flag("skip ", skipped);
             s.dropout_seed = asked.dropout_seed.value_or(asked.seed);
-            if (!asked.dropout_seed)
-                flags += concat(" --dropout-seed ", static_cast<std::int64_t>(asked.seed.bits));
-            flags += concat(" --dropout-skip ", skipped);
         }
-        s.dropout_skip = s.continues_stream() ? std::nullopt : std::optional(skipped);
-        if (stream != cuda) s.multiprocessors = s.threads_per_multiprocessor = std::nullopt;
-        if (asked.dropout_kernel && !kernel) {
+        if (asked.dropout_kernel && !s.dropout_kernel) {
             flags.clear();
             words += ", without --dropout-kernel";
         }
+        s.dropout_skip = s.continues_stream() ? std::nullopt : std::optional(skipped);
+        if (s.dropout_stream != cuda)
+            s.multiprocessors = s.threads_per_multiprocessor = std::nullopt;
         std::vector<char> kept =
             exact_question(make_plan(s, problem.plan.operands), operands, pool).dropout_kept;
         if (tried.insert(kept).second)
-            problem.other_dropouts.push_back(
-                {std::move(words), flags.empty() ? flags : flags.substr(1), std::move(kept)});
+            problem.other_dropouts.push_back({std::move(words), std::move(flags), std::move(kept)});
     };
+    using Kernel = std::optional<DropoutKernel>;
     // Of equal masks the first: F.dropout has no flag that undoes a kernel's.
-    for (const std::optional<DropoutKernel> kernel : {std::optional(DropoutKernel::math),
-                                                      {DropoutKernel::efficient},
-                                                      {DropoutKernel::flash},
-                                                      {}})
-        add(cuda, kernel, is_cuda ? skip : 0, is_cuda ? "another kernel: " : "another device: ");
-    for (const DropoutStream stream : {mt19937, mkl})
-        add(stream, {}, is_cuda ? 0 : skip, is_cuda ? "another device: " : "another stream: ");
-    add(asked.dropout_stream, asked.dropout_kernel, end_of_dropout(problem.plan), "the next call");
-    add(asked.dropout_stream, asked.dropout_kernel, 0, "the first call");
+    for (const auto& [stream, kernel] : {std::pair(cuda, Kernel(DropoutKernel::math)),
+                                         {cuda, DropoutKernel::efficient},
+                                         {cuda, DropoutKernel::flash},
+                                         {cuda, {}},
+                                         {mt19937, {}},
+                                         {mkl, {}}}) {
+        Settings s = asked;
+        s.dropout_stream = stream;
+        s.dropout_kernel = kernel;
+        const bool is_same = (stream == cuda) == is_cuda;
+        add(s, is_same ? skip : 0,
+            concat("another ",
+                   !is_same  ? "device"
+                   : is_cuda ? "kernel"
+                             : "stream",
+                   ": ", words_of_draws(s)));
+    }
+    add(asked, end_of_dropout(problem.plan, draws_of(problem.plan).dropout), "the next call");
+    add(asked, 0, "the first call");
 }
 
 }  // namespace attn

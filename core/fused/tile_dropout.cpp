@@ -147,47 +147,37 @@ void KeepBits::next(std::uint64_t* bits, std::size_t count) {
 }
 
 void cuda_keep_bits(const CudaDropout& dropout, const kernels::Draws& draws,
-                    const std::array<std::size_t, 4>& place, std::uint64_t* bits,
-                    std::size_t count) {
+                    const CudaDropout::At& at, std::uint64_t* bits, std::size_t count) {
     constexpr std::size_t fewest = kernels::philox_calls, most = 16 * fewest;
-    const auto& [b, h, q, k] = place;
     std::fill_n(bits, (count + word_bits - 1) / word_bits, 0);
     if (dropout.keeps_none()) return;
-    const bool draws_bytes = dropout.draws_bytes();
-    const std::size_t unit = draws_bytes ? 8 : dropout.unit();
+    const std::size_t unit = dropout.unit();
+    const std::uint32_t last = dropout.last();
     // Elements that the first counters decide, before those asked for.
-    std::size_t skipped = draws_bytes ? k % 32 : dropout.element(b, h, q, k) % unit;
-    PhiloxRun run = dropout.run(b, h, q, draws_bytes ? k - skipped : k);
+    std::size_t skipped = dropout.draws_bytes() ? at.k % 32 : dropout.element(at) % unit;
+    PhiloxRun run = dropout.run({at.b, at.h, at.q, at.k - (dropout.draws_bytes() ? skipped : 0)});
     std::uint32_t words[4 * fewest];
     std::uint64_t kept[4 * most / word_bits];
-    const auto set = [&](std::size_t i, bool keeps) {
-        kept[i / word_bits] |= std::uint64_t{keeps} << (i % word_bits);
-    };
-    for (std::size_t done = 0; done < count; skipped = 0) {
+    for (std::size_t done = 0, calls = fewest; done < count; skipped = 0, run.advance(calls)) {
         const std::size_t asked = skipped + count - done;
-        std::size_t calls = fewest;
         if (unit == 4) {
             calls = std::min((asked + 4 * fewest - 1) / (4 * fewest) * fewest, most);
-            draws.keep_philox(run, calls, dropout.first(), dropout.last(), kept);
+            draws.keep_philox(run, calls, dropout.first(), last, kept);
         } else {
             draws.philox(run, words);
             std::ranges::fill(kept, 0);
-        }
-        const std::size_t step = calls * unit;
-        if (draws_bytes)
-            for (std::size_t i = 0; i < step; ++i) {
-                const std::uint32_t word = words[i / 32 * 16 + i % 8 / 2 * 4 + i % 32 / 8];
-                set(i, (word >> (8 * CudaDropout::byte_of(q, i)) & 0xff) <= dropout.last());
+            for (std::size_t i = 0; i < calls * unit; ++i) {
+                const std::size_t turn = run.turn + (run.thread + i >= run.threads ? 1 : 0),
+                                  word = unit == 8   ? i / 32 * 16 + i % 8 / 2 * 4 + i % 32 / 8
+                                         : unit == 2 ? 2 * i - i % 2
+                                                     : i * 4 + turn % 4;
+                const std::uint32_t number =
+                    unit == 8 ? words[word] >> (8 * CudaDropout::byte_of(at.q, i)) & 0xff
+                              : words[word];
+                kept[i / word_bits] |= std::uint64_t{number <= last} << (i % word_bits);
             }
-        else if (unit != 4)
-            for (std::size_t call = 0; call < calls; ++call)
-                for (std::size_t e = 0; e < unit; ++e) {
-                    const bool wraps = run.thread + call >= run.threads;
-                    const std::size_t word = unit == 1 ? (run.turn + wraps) % 4 : e;
-                    set(call * unit + e, words[4 * call + word] <= dropout.last());
-                }
-        for (std::size_t call = 0; call < calls; call += fewest) run.advance(fewest);
-        const std::size_t end = std::min(step, asked);
+        }
+        const std::size_t end = std::min(calls * unit, asked);
         for (std::size_t i = skipped, some = 0; i < end; i += some, done += some) {
             some = std::min({word_bits - i % word_bits, word_bits - done % word_bits, end - i});
             bits[done / word_bits] |= (kept[i / word_bits] >> (i % word_bits) & lowest(some))

@@ -45,8 +45,7 @@ private:
 /// The decisions of a GPU's dropout for `count` elements of a row from element k on, as
 /// KeepBits::next() gives them.
 void cuda_keep_bits(const CudaDropout& dropout, const kernels::Draws& draws,
-                    const std::array<std::size_t, 4>& place, std::uint64_t* bits,
-                    std::size_t count);
+                    const CudaDropout::At& at, std::uint64_t* bits, std::size_t count);
 
 /// Transposes 64 x 64 bits in place: bit c of word r becomes bit r of word c.
 void transpose_bits(std::uint64_t block[64]);

@@ -36,11 +36,10 @@ Array<T> embed_as(std::span<const std::int64_t> ids, std::uint64_t vocab_size,
         first_tokens.emplace(ids[token], token);
     const std::uint64_t count = vocab_size * embed_dim;
     NormalStream<T> table(TorchGenerator(seed.bits), count, 0, 1, s.dtype);
-    const CudaGenerator cuda(seed.bits, s.gpu());
     for (const auto& [id, token] : first_tokens) {
         const std::uint64_t first = static_cast<std::uint64_t>(id) * embed_dim;
         if (s.rng == Rng::cuda)
-            cuda.normal(0, 1, first, count, row(token), s.dtype);
+            CudaGenerator(seed.bits, s.gpu()).normal(0, 1, first, count, row(token), s.dtype);
         else
             table.read(first, row(token));
     }
@@ -124,10 +123,8 @@ std::vector<RealArray> draw_inputs(const Settings& settings, RandomStream& strea
             RealArray& input = inputs.emplace_back(
                 Array<T>::from_shape(std::vector<std::size_t>(shape.begin(), shape.end())));
             Array<T>& numbers = input.in<T>();
-            const std::size_t size = numbers.size(), i = inputs.size() - 1;
-            stream.note<T>(of_input(settings),
-                           {is_operator ? of_operator[i] : "inputs", 0, size, 0, size});
-            stream.draw<T>(of_input(settings), {numbers.data(), numbers.size()});
+            stream.draw<T>(of_input(settings), {numbers.data(), numbers.size()},
+                           {{is_operator ? of_operator[inputs.size() - 1] : "inputs"}});
         });
     return inputs;
 }

@@ -35,14 +35,12 @@ void keep_weights(const LayerWeights<T>& weights, Recorder& recorder) {
 
 /// The stream of the seed where the weights' draws begin, of a question that draws from it.
 std::optional<RandomStream> stream_after_inputs(const Plan& plan,
-                                                const RandomStream* after_inputs = nullptr,
-                                                std::vector<DrawnArray>* drawn = nullptr) {
+                                                const RandomStream* after_inputs = nullptr) {
     const Settings& s = plan.config;
     const bool draws_more = plan.draws_parameters() || (s.dropout != 0 && s.continues_stream());
     if (!draws_more && s.drawn_shape().empty()) return {};
     if (after_inputs != nullptr) return *after_inputs;
     std::optional<RandomStream> stream(std::in_place, s);
-    stream->drawn = drawn;
     draw_inputs(s, *stream);
     return stream;
 }
@@ -69,25 +67,11 @@ Dropout dropout_of(const Plan& plan, const std::optional<RandomStream>& of_weigh
     return dropout;
 }
 
-/// After dropout that begins here.
-std::uint64_t position_after(const Plan& plan, std::uint64_t begin) {
-    const Settings& s = plan.config;
-    if (s.dropout == 0 || s.dropout == 1) return begin;
-    if (s.dropout_stream == DropoutStream::cuda) {
-        Dropout dropout = dropout_of(plan, {}, false);
-        dropout.cuda = CudaGenerator(0, s.gpu(), begin);
-        return CudaDropout(dropout, plan.batch, plan.heads, plan.kv_len).end_offset();
-    }
-    if (s.dropout_stream == DropoutStream::mkl)
-        return begin + (plan.independent_heads() ? plan.heads : 1);
-    return begin + std::uint64_t{2} * plan.batch * plan.heads * plan.q_len * plan.kv_len;
-}
-
 /// The draws of the seed's stream up to the end of the question, from the stream after the weights.
 std::uint64_t draws_in_all(const Plan& plan, const std::optional<RandomStream>& of_weights) {
     if (!of_weights) return 0;
-    const std::uint64_t drawn = of_weights->position();
-    return plan.config.continues_stream() ? position_after(plan, drawn) : drawn;
+    if (plan.config.dropout == 0 || !plan.config.continues_stream()) return of_weights->position();
+    return end_of_dropout(plan, dropout_of(plan, of_weights, true));
 }
 
 /// The masks and score steps of the plan. Additive masks are rounded to the dtype, so that elements
@@ -302,19 +286,19 @@ Result result_of_rows(const Plan& plan, KeyPart part, ThreadPool& pool) {
 }
 
 Draws draws_of(const Plan& plan) {
-    Draws draws;
-    std::optional<RandomStream> stream = stream_after_inputs(plan, nullptr, &draws.arrays);
+    std::optional<RandomStream> stream = stream_after_inputs(plan);
     if (plan.draws_parameters())
         for_dtype(plan.config.dtype, [&]<class T>(T) { weights_of<T>(plan, {}, stream); });
-    draws.dropout = dropout_of(plan, stream, true);
-    draws.end = draws_in_all(plan, stream);
-    return draws;
+    return {stream ? stream->drawn : std::vector<DrawnArray>{}, dropout_of(plan, stream, true),
+            draws_in_all(plan, stream)};
 }
 
-std::uint64_t end_of_dropout(const Plan& plan) {
-    return plan.config.continues_stream()
-               ? draws_of(plan).end
-               : position_after(plan, plan.config.dropout_skip.value_or(0));
+std::uint64_t end_of_dropout(const Plan& plan, const Dropout& d) {
+    const std::uint64_t begin = d.cuda ? d.cuda->offset() : d.generator->engine().position();
+    if (d.p == 1) return begin;
+    if (d.cuda) return CudaDropout(d, plan.batch, plan.heads, plan.kv_len).end_offset();
+    if (d.stream == DropoutStream::mkl) return begin + (d.head_by_head ? plan.heads : 1);
+    return begin + std::uint64_t{2} * plan.batch * plan.heads * plan.q_len * plan.kv_len;
 }
 
 Mask mask_of(const Plan& plan, const Operands& operands) {

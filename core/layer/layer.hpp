@@ -14,7 +14,7 @@ namespace attn {
 Mask mask_of(const Plan& plan, const Operands& operands);
 
 struct Draws {
-    std::vector<DrawnArray> arrays{};  ///< in the order of the draws; without --text's
+    std::vector<DrawnArray> arrays{};  ///< see RandomStream::drawn; without --text's
     Dropout dropout{};
     /// The 32-bit draws of the seed's stream up to the end of the question, those that it skips
     /// included, or the GPU's offset; 0 if it draws nothing.
@@ -23,8 +23,9 @@ struct Draws {
 /// Draws everything; a result has their number already.
 Draws draws_of(const Plan& plan);
 
-/// Where the generator of dropout is after the question, in the numbers of dropout_skip.
-std::uint64_t end_of_dropout(const Plan& plan);
+/// Where the generator of the plan's dropout is after it, in the numbers of dropout_skip. p is not
+/// 0.
+std::uint64_t end_of_dropout(const Plan& plan, const Dropout& dropout);
 
 /// What a layer has besides its tokens. `call` has no queries, keys and values.
 template <class T>

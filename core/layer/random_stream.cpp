@@ -28,14 +28,12 @@ template <class T>
 void fill_normal(CudaGenerator& generator, std::span<T> out, double mean, double std,
                  NumberType type) {
     generator.normal(mean, std, 0, out.size(), out, type);
-    generator.finish(out.size(), cuda_words<T>);
 }
 
 template <class T>
 void fill_uniform(CudaGenerator& generator, std::span<T> out, double low, double high,
                   NumberType type) {
-    generator.uniform(low, high, 0, out.size(), out, type);
-    generator.finish(out.size(), cuda_words<T>);
+    generator.uniform(low, high, out, type);
 }
 
 template <class Generator, class T>
@@ -54,13 +52,11 @@ template <class Generator, class T>
 void fill_integers(Generator& generator, std::span<T> out, double low, double end) {
     const auto first = static_cast<std::int64_t>(low);
     const auto count = static_cast<std::uint64_t>(static_cast<std::int64_t>(end) - first);
-    if constexpr (std::is_same_v<Generator, CudaGenerator>) {
+    if constexpr (std::is_same_v<Generator, CudaGenerator>)
         generator.integers(first, count, out);
-        generator.finish(out.size(), cuda_words_below(count));
-    } else {
+    else
         for (T& value : out)
             value = static_cast<T>(first + static_cast<std::int64_t>(generator.below(count)));
-    }
 }
 
 /// torch.nn.init.trunc_normal_ of PyTorch 2.13: normals that are all drawn again while some are
@@ -113,7 +109,17 @@ std::uint64_t RandomStream::position() const {
 }
 
 template <class T>
-void RandomStream::draw(const Distribution& of, std::span<T> out) {
+void RandomStream::draw(const Distribution& of, std::span<T> out, std::vector<DrawnArray> arrays) {
+    if (of.kind == Kind::zeros) arrays.clear();
+    for (DrawnArray& array : arrays) {
+        array.count = out.size();
+        array.position = position();
+        if (of.kind == Kind::randint)
+            array.words = cuda_words_below(static_cast<std::uint64_t>(of.b - of.a));
+        else if (of.kind != Kind::trunc_normal)
+            array.words = cuda_words<T>;
+        drawn.push_back(std::move(array));
+    }
     std::visit(
         [&](auto& generator) {
             switch (of.kind) {
@@ -133,7 +139,7 @@ void RandomStream::draw(const Distribution& of, std::span<T> out) {
         generator_);
 }
 
-template void RandomStream::draw(const Distribution&, std::span<float>);
-template void RandomStream::draw(const Distribution&, std::span<double>);
+template void RandomStream::draw(const Distribution&, std::span<float>, std::vector<DrawnArray>);
+template void RandomStream::draw(const Distribution&, std::span<double>, std::vector<DrawnArray>);
 
 }  // namespace attn

@@ -23,9 +23,9 @@ struct Distribution {
 struct DrawnArray {
     std::string name;
     std::size_t group = 0;
-    std::uint64_t count = 0;  ///< elements of the tensor
-    /// It has `columns` of each `stride` elements, from `first` on.
+    /// It has `columns` of each `stride` elements of the tensor, from `first` on.
     std::uint64_t first = 0, columns = 1, stride = 1;
+    std::uint64_t count = 0;     ///< elements of the tensor
     std::uint64_t position = 0;  ///< of the stream, before the tensor
     unsigned words = 0;          ///< of a draw on a GPU; 0: some are drawn again
 
@@ -40,23 +40,11 @@ class RandomStream {
 public:
     explicit RandomStream(const Settings& settings);
 
-    /// The next tensor, in the settings' dtype.
+    /// The next tensor, in the settings' dtype, which has these arrays.
     template <class T>
-    void draw(const Distribution& of, std::span<T> out);
+    void draw(const Distribution& of, std::span<T> out, std::vector<DrawnArray> arrays);
 
-    /// Receives the arrays that are drawn, with what note() adds, unless it is null.
-    std::vector<DrawnArray>* drawn = nullptr;
-    /// Before the draws of a tensor, of an array in it.
-    template <class T>
-    void note(const Distribution& of, DrawnArray array) const {
-        if (drawn == nullptr || of.kind == Distribution::Kind::zeros) return;
-        array.position = position();
-        if (of.kind == Distribution::Kind::randint)
-            array.words = cuda_words_below(static_cast<std::uint64_t>(of.b - of.a));
-        else if (of.kind != Distribution::Kind::trunc_normal)
-            array.words = cuda_words<T>;
-        drawn->push_back(std::move(array));
-    }
+    std::vector<DrawnArray> drawn{};  ///< in this order, without constant ones
 
     /// 32-bit draws since the seed, or a GPU's offset.
     std::uint64_t position() const;

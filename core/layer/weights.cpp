@@ -74,8 +74,7 @@ public:
             }
         if (!is_mha) return;
         to_.out->bias.fill(T{0});
-        if (stream_.drawn != nullptr)
-            std::erase_if(*stream_.drawn, [](const auto& array) { return array.name == "b_out"; });
+        std::erase_if(stream_.drawn, [](const auto& array) { return array.name == "b_out"; });
     }
 
 private:
@@ -118,24 +117,22 @@ private:
                      const At& at) {
         std::size_t width = 0, first = 0;
         for (const Part part : parts) width += of(part).d_out();
-        if (stream_.drawn != nullptr)
-            for (const Part part : parts) {
-                const std::size_t stride = count / rows,
-                                  columns = stride / width * of(part).d_out();
-                stream_.note<T>(distribution, {std::string(kind) + names[part], group, count, first,
-                                               columns, stride});
-                first += columns;
-            }
-        if (parts.size() == 1) return stream_.draw<T>(distribution, {at(parts[0]), count});
+        const std::size_t stride = count / rows;
+        std::vector<DrawnArray> arrays;
+        arrays.reserve(parts.size());
+        for (const Part part : parts) {
+            const std::size_t columns = stride / width * of(part).d_out();
+            arrays.push_back({std::string(kind) + names[part], group, first, columns, stride});
+            first += columns;
+        }
+        if (parts.size() == 1)
+            return stream_.draw<T>(distribution, {at(parts[0]), count}, std::move(arrays));
         std::vector<T> all(count);
-        stream_.draw<T>(distribution, all);
-        const T* next = all.data();
+        stream_.draw<T>(distribution, all, arrays);
         for (std::size_t row = 0; row < rows; ++row)
-            for (const Part part : parts) {
-                const std::size_t piece = count / rows / width * of(part).d_out();
-                std::copy_n(next, piece, at(part) + row * piece);
-                next += piece;
-            }
+            for (std::size_t i = 0; i < parts.size(); ++i)
+                std::copy_n(all.data() + row * stride + arrays[i].first, arrays[i].columns,
+                            at(parts[i]) + row * arrays[i].columns);
     }
 
     const Settings& s_;

@@ -1,5 +1,6 @@
 #include "core/operator/cuda_dropout.hpp"
 
+#include <algorithm>
 #include <cmath>
 
 namespace attn {
@@ -32,60 +33,55 @@ CudaDropout::CudaDropout(const Dropout& d, std::size_t batch, std::size_t heads,
     const std::uint64_t matrices = std::uint64_t{batch} * (head_by_head_ ? 1 : heads),
                         size = matrices * q_len_ * columns;
     CudaGenerator after = *d.cuda;
-    run_ = d.cuda->run(0, size, 1);
+    run_ = after.run(0, size, 1);
+    run_.turn_shift = 0;
     const auto p = static_cast<float>(d.p);
     if (draws_bytes_) {
         after.skip(lanes * matrices);
         run_.rounds = 7;
         run_.unit_shift = 2;
-        run_.turn_shift = 0;
         run_.threads = std::uint64_t{1} << 32;
         run_.high_shift = 32;
-        last_ = static_cast<std::uint32_t>(std::floor(double{1.0f - p} * 255));
+        unit_ = 8;
+        kept_ = static_cast<std::uint64_t>(std::floor(double{1.0f - p} * 255)) + 1;
     } else if (d.kernel == DropoutKernel::efficient) {
         after.skip((size + 3) / 4 * 4);
         run_.unit_shift = 63;
-        run_.turn_shift = 0;
         const std::uint64_t first = first_word([p](float u) { return u <= p; });
-        keeps_none_ = first >> 32 != 0;
         first_ = static_cast<std::uint32_t>(first);
-        last_ = ~first_;
+        kept_ = (std::uint64_t{1} << 32) - first;
     } else {
         // math computes weights in float32, whatever the type of the operands.
         const std::size_t bytes = d.kernel ? sizeof(float) : d.element_size;
-        vector_ = static_cast<unsigned>(16 / bytes);
-        while (vector_ > 1 && size % vector_ != 0) vector_ /= 2;
-        run_.unit_shift = vector_ == 8 ? 1 : 0;
-        if (vector_ != 1) run_.turn_shift = 0;
+        std::size_t vector = 16 / bytes;
+        while (vector > 1 && size % vector != 0) vector /= 2;
+        unit_ = static_cast<unsigned>(std::min<std::size_t>(vector, 4));
+        if (vector == 8) run_.unit_shift = 1;
+        if (vector == 1) run_.turn_shift = 2;
         after.finish(size, 1);
         const double keep = 1 - d.p;
-        const std::uint64_t end = first_word([&](float u) {
+        kept_ = first_word([&](float u) {
             return bytes == sizeof(double) ? double{u} < keep : u < static_cast<float>(keep);
         });
-        keeps_none_ = end == 0;
-        last_ = static_cast<std::uint32_t>(end - 1);
     }
     offset_of_call_ = after.offset() - offset_;
-    end_offset_ = offset_ + offset_of_call_ * (head_by_head_ ? heads : 1);
 }
 
-std::uint64_t CudaDropout::element(std::size_t b, std::size_t h, std::size_t q,
-                                   std::size_t k) const {
-    const std::uint64_t matrix = head_by_head_ ? b : b * heads_ + h;
-    return (matrix * q_len_ + q) * columns_ + k;
+std::uint64_t CudaDropout::element(const At& at) const {
+    return (matrix(at) * q_len_ + at.q) * columns_ + at.k;
 }
 
-PhiloxRun CudaDropout::run(std::size_t b, std::size_t h, std::size_t q, std::size_t k) const {
+PhiloxRun CudaDropout::run(const At& at) const {
     PhiloxRun run = run_;
-    const std::uint64_t offset = offset_ + (head_by_head_ ? h * offset_of_call_ : 0);
+    const std::uint64_t offset = offset_ + (head_by_head_ ? at.h * offset_of_call_ : 0);
     if (draws_bytes_) {
-        run.first = offset + (head_by_head_ ? b : b * heads_ + h) * lanes + q % 8 * 4;
-        run.unit = k % 8 / 2;
-        run.thread = k / 32;
-        run.high = q / 16;
+        run.first = offset + matrix(at) * lanes + at.q % 8 * 4;
+        run.unit = at.k % 8 / 2;
+        run.thread = at.k / 32;
+        run.high = at.q / 16;
         return run;
     }
-    const std::uint64_t unit = element(b, h, q, k) / this->unit(), vector = unit >> run.unit_shift;
+    const std::uint64_t unit = element(at) / unit_, vector = unit >> run.unit_shift;
     run.first = offset / 4;
     run.unit = unit - (vector << run.unit_shift);
     run.thread = vector % run.threads;
@@ -93,18 +89,16 @@ PhiloxRun CudaDropout::run(std::size_t b, std::size_t h, std::size_t q, std::siz
     return run;
 }
 
-unsigned CudaDropout::word_of(std::size_t b, std::size_t h, std::size_t q, std::size_t k,
-                              std::uint64_t turn) const {
-    if (draws_bytes_) return static_cast<unsigned>(k % 32 / 8);
-    return static_cast<unsigned>(vector_ == 1 ? turn % 4 : element(b, h, q, k) % unit());
+unsigned CudaDropout::word_of(const At& at, const PhiloxRun& run) const {
+    if (draws_bytes_) return static_cast<unsigned>(at.k % 32 / 8);
+    return static_cast<unsigned>(unit_ == 1 ? run.turn % 4 : element(at) % unit_);
 }
 
-bool CudaDropout::keeps(std::size_t b, std::size_t h, std::size_t q, std::size_t k) const {
-    const PhiloxRun counters = run(b, h, q, k);
-    const PhiloxRun::Counter at = counters.at(0);
-    const std::uint32_t word = counters.words(at)[word_of(b, h, q, k, at.turn)];
-    if (draws_bytes_) return (word >> (8 * byte_of(q, k)) & 0xff) <= last_;
-    return !keeps_none_ && word - first_ <= last_;
+bool CudaDropout::keeps(const At& at) const {
+    const PhiloxRun counters = run(at);
+    const std::uint32_t word = counters.words()[word_of(at, counters)],
+                        number = draws_bytes_ ? word >> (8 * byte_of(at.q, at.k)) & 0xff : word;
+    return number - first_ < kept_;
 }
 
 }  // namespace attn

@@ -4,8 +4,6 @@
 // flash_attn/src/dropout.h; measured on an H100 (data/README.md).
 #pragma once
 
-#include <algorithm>
-
 #include "core/operator/dropout.hpp"
 
 namespace attn {
@@ -19,40 +17,45 @@ class CudaDropout {
 public:
     CudaDropout(const Dropout& dropout, std::size_t batch, std::size_t heads, std::size_t columns);
 
-    /// The counters of a row from element k on, each of unit() elements; with the kernel flash from
-    /// the lane of k on, four lanes for each 32 keys.
-    PhiloxRun run(std::size_t b, std::size_t h, std::size_t q, std::size_t k) const;
-    unsigned unit() const { return std::min(vector_, 4u); }
-    /// Of element k, the word of its counter in this turn, and with the kernel flash the byte of
-    /// it.
-    unsigned word_of(std::size_t b, std::size_t h, std::size_t q, std::size_t k,
-                     std::uint64_t turn) const;
+    /// The index of a weight.
+    struct At {
+        std::size_t b, h, q, k;
+    };
+    /// The counters of a row from this weight on, each of unit() elements; with the kernel flash
+    /// from the lane of k on, four lanes for each 32 keys.
+    PhiloxRun run(const At& at) const;
+    unsigned unit() const { return unit_; }
+    /// The word of the run's first counter, and with the kernel flash the byte of it.
+    unsigned word_of(const At& at, const PhiloxRun& run) const;
     static constexpr unsigned byte_of(std::size_t q, std::size_t k) {
         return static_cast<unsigned>(q % 16 / 8 * 2 + k % 2);
     }
     /// In the order of the draws of its call.
-    std::uint64_t element(std::size_t b, std::size_t h, std::size_t q, std::size_t k) const;
+    std::uint64_t element(const At& at) const;
     bool draws_bytes() const { return draws_bytes_; }
 
-    bool keeps(std::size_t b, std::size_t h, std::size_t q, std::size_t k) const;
+    bool keeps(const At& at) const;
     /// A word w keeps its element if w - first() is at most last(), modulo 2^32; a byte if it is at
     /// most last(). If keeps_none(), none does.
     std::uint32_t first() const { return first_; }
-    std::uint32_t last() const { return last_; }
-    bool keeps_none() const { return keeps_none_; }
+    std::uint32_t last() const { return static_cast<std::uint32_t>(kept_ - 1); }
+    bool keeps_none() const { return kept_ == 0; }
 
     /// The generator's, after the dropout.
-    std::uint64_t end_offset() const { return end_offset_; }
+    std::uint64_t end_offset() const {
+        return offset_ + offset_of_call_ * (head_by_head_ ? heads_ : 1);
+    }
 
 private:
+    std::uint64_t matrix(const At& at) const { return head_by_head_ ? at.b : at.b * heads_ + at.h; }
+
     PhiloxRun run_;  ///< of the first call, from its first element
-    std::uint64_t offset_;
+    std::uint64_t offset_, offset_of_call_ = 0;
     bool head_by_head_, draws_bytes_;
     std::size_t heads_, q_len_, columns_;
-    unsigned vector_ = 4;  ///< elements that one thread reads together
-    std::uint64_t offset_of_call_ = 0, end_offset_ = 0;
-    std::uint32_t first_ = 0, last_ = 0;
-    bool keeps_none_ = false;
+    unsigned unit_ = 4;
+    std::uint32_t first_ = 0;
+    std::uint64_t kept_ = 0;  ///< words, or bytes, that keep an element
 };
 
 }  // namespace attn

@@ -21,7 +21,7 @@ Tensor4<T> dropout_mask(const Dropout& d, std::size_t first_query,
             for (std::size_t h = 0; h < heads; ++h)
                 for (std::size_t q = first_query; q < first_query + rows; ++q)
                     for (std::size_t k = d.first_key; k < d.first_key + keys; ++k)
-                        *out++ = draws.keeps(b, h, q, k) ? kept_value : T{0};
+                        *out++ = draws.keeps({b, h, q, k}) ? kept_value : T{0};
         return mask;
     }
     if (!d.generator) return mask;

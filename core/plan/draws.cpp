@@ -65,12 +65,6 @@ void check_order(const Settings& s) {
                      "expected no such flag");
 }
 
-/// A kernel adds multiples of 4 to the generator's offset.
-void check_offset(const char* key, std::uint64_t offset) {
-    if (offset % 4 != 0)
-        refuse(key, "not an offset of a GPU's generator; expected a multiple of 4");
-}
-
 void check_numpy(const Settings& s, bool draws_parameters) {
     if (s.rng != Rng::numpy) return;
     if (s.seed.negative || s.seed.bits > 0xffffffffu)
@@ -102,8 +96,11 @@ void resolve_streams(Settings& s) {
             refuse(key,
                    "nothing is drawn on a GPU; expected --device cuda, --rng cuda or "
                    "--dropout-stream cuda");
-    if (draws) check_offset("rng_skip", s.rng_skip);
-    if (drops) check_offset("dropout_skip", s.dropout_skip.value_or(0));
+    // A kernel adds multiples of 4 to the generator's offset.
+    for (const auto& [key, offset] : {std::pair("rng_skip", draws ? s.rng_skip : 0),
+                                      {"dropout_skip", drops ? s.dropout_skip.value_or(0) : 0}})
+        if (offset % 4 != 0)
+            refuse(key, "not an offset of a GPU's generator; expected a multiple of 4");
     if (!drops && !draws) return;
     follow(s, s.multiprocessors, GpuThreads().multiprocessors);
     follow(s, s.threads_per_multiprocessor, GpuThreads().threads_per_multiprocessor);
