@@ -91,9 +91,10 @@ inline constexpr Names<Corner, 5> corner_names{{{Corner::zeros, "zeros"},
                                                 {Corner::largest, "largest"},
                                                 {Corner::smallest, "smallest"},
                                                 {Corner::alternating, "alternating"}}};
-/// Where a notebook draws parameters and dropout.
-enum class Device { cpu, cuda };
-inline constexpr Names<Device, 2> device_names{{{Device::cpu, "cpu"}, {Device::cuda, "cuda"}}};
+/// Where a notebook draws parameters, and dropout.
+using Device = std::pair<Rng, DropoutStream>;
+inline constexpr Names<Device, 2> device_names{
+    {{{Rng::torch, DropoutStream::mt19937}, "cpu"}, {{Rng::cuda, DropoutStream::cuda}, "cuda"}}};
 
 struct Request {
     Settings settings;

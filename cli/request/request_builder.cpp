@@ -188,24 +188,21 @@ void apply_shorthands(Request& request) {
         if (rank(key) == rank(of) && setting != value)
             throw setting_error(request, of,
                                 "conflicts with " + location_of(request, key) +
-                                    ", which it sets too; expected one of them");
+                                    ", which it also sets; expected one of them");
         if (rank(key) > rank(of)) return;
         setting = value;
         request.locations[key] = request.locations[of];
     };
     Settings& s = request.settings;
     if (request.device) {
-        const bool is_cuda = *request.device == Device::cuda;
-        apply("device", "rng", s.rng, is_cuda ? Rng::cuda : Rng::torch);
+        apply("device", "rng", s.rng, request.device->first);
         if (row_of(s.mode).mechanism == Mechanism::softmax)
-            apply("device", "dropout_stream", s.dropout_stream,
-                  is_cuda ? DropoutStream::cuda : DropoutStream::mt19937);
+            apply("device", "dropout_stream", s.dropout_stream, request.device->second);
     }
     if (request.gpu) {
-        using Threads = std::optional<std::uint64_t>;
-        apply("gpu", "multiprocessors", s.multiprocessors, Threads(request.gpu->multiprocessors));
+        apply("gpu", "multiprocessors", s.multiprocessors, request.gpu->multiprocessors);
         apply("gpu", "threads_per_multiprocessor", s.threads_per_multiprocessor,
-              Threads(request.gpu->threads_per_multiprocessor));
+              request.gpu->threads_per_multiprocessor);
     }
 }
 
