@@ -86,20 +86,6 @@ namespace {
 
 constexpr std::size_t word_bits = 64;
 
-/// x / modulus in double is below keep_probability exactly for x below this limit: rounding is
-/// monotonic, so bisection finds the limit.
-std::uint32_t mkl_limit(double keep_probability) {
-    std::uint32_t low = 0, high = Mcg31::modulus;
-    while (low < high) {
-        const std::uint32_t middle = low + (high - low) / 2;
-        if (static_cast<double>(middle) / Mcg31::modulus < keep_probability)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
-}
-
 /// With most kernels, fewer steps than this are faster than a jump; in blocks of words.
 constexpr std::uint64_t max_steps = (std::uint64_t{1} << 23) / kernels::draw_words;
 
@@ -116,7 +102,9 @@ KeepBits::KeepBits(double p, DropoutStream stream, TorchGenerator& generator,
     const double keep_probability = 1 - p;
     if (stream == DropoutStream::mkl) {
         mkl_.emplace(generator.draw32());
-        limit_ = mkl_limit(keep_probability);
+        limit_ = first_without(Mcg31::modulus, [&](std::uint64_t x) {
+            return static_cast<double>(x) / Mcg31::modulus < keep_probability;
+        });
     } else {
         limit_ = static_cast<std::uint64_t>(std::ceil(keep_probability * 0x1p53));
         std::ranges::copy(generator.engine().next_words(), words_.begin());

@@ -6,18 +6,12 @@
 namespace attn {
 namespace {
 
-/// The first word, or 2^32, whose number does not satisfy `is_below`, which is monotonic.
+/// The first word, or 2^32, whose number does not satisfy `is_below`.
 template <class IsBelow>
 std::uint64_t first_word(const IsBelow& is_below) {
-    std::uint64_t low = 0, high = std::uint64_t{1} << 32;
-    while (low < high) {
-        const std::uint64_t middle = low + (high - low) / 2;
-        if (is_below(cuda_uniform(static_cast<std::uint32_t>(middle))))
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
+    return first_without(std::uint64_t{1} << 32, [&](std::uint64_t word) {
+        return is_below(cuda_uniform(static_cast<std::uint32_t>(word)));
+    });
 }
 
 /// The kernel flash's: of each head 32 lanes.
