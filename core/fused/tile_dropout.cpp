@@ -154,16 +154,26 @@ void cuda_keep_bits(const CudaDropout& dropout, const kernels::Draws& draws,
         } else {
             draws.philox(run, words);
             std::ranges::fill(kept, 0);
-            for (std::size_t i = 0; i < calls * unit; ++i) {
-                const std::size_t turn = run.turn + (run.thread + i >= run.threads ? 1 : 0),
-                                  word = unit == 8   ? i / 32 * 16 + i % 8 / 2 * 4 + i % 32 / 8
-                                         : unit == 2 ? 2 * i - i % 2
-                                                     : i * 4 + turn % 4;
-                const std::uint32_t number =
-                    unit == 8 ? words[word] >> (8 * CudaDropout::byte_of(at.q, i)) & 0xff
-                              : words[word];
-                kept[i / word_bits] |= std::uint64_t{number <= last} << (i % word_bits);
-            }
+            const auto decide = [&](const auto& number_of) {
+                for (std::size_t i = 0; i < fewest * unit; ++i)
+                    kept[i / word_bits] |= std::uint64_t{number_of(i) <= last} << (i % word_bits);
+            };
+            if (unit == 8)
+                decide([&](std::size_t i) {
+                    const std::uint32_t word = words[i / 32 * 16 + i % 8 / 2 * 4 + i % 32 / 8];
+                    return word >> (8 * CudaDropout::byte_of(at.q, i)) & 0xff;
+                });
+            else if (unit == 2)  // two together take a tenth less time
+                for (std::size_t i = 0; i < 2 * fewest; i += 2) {
+                    const std::uint32_t* const pair = words + 2 * i;
+                    const std::uint64_t two = (pair[0] <= last ? 1 : 0) + (pair[1] <= last ? 2 : 0);
+                    kept[i / word_bits] |= two << (i % word_bits);
+                }
+            else
+                decide([&](std::size_t i) {
+                    const bool wraps = run.thread + i >= run.threads;
+                    return words[4 * i + (run.turn + wraps) % 4];
+                });
         }
         const std::size_t end = std::min(calls * unit, asked);
         for (std::size_t i = skipped, some = 0; i < end; i += some, done += some) {

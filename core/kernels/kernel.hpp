@@ -341,8 +341,8 @@ struct Draws {
                        std::uint64_t* bits) noexcept;
     /// The four words of each of the first philox_calls counters of a run, one after the other.
     void (*philox)(const PhiloxRun& run, std::uint32_t* words) noexcept;
-    /// Bit i of the words of so many counters, a multiple of philox_calls: word i less `first`,
-    /// modulo 2^32, is at most `last`.
+    /// Bit i is 1 where word i of the first `calls` counters, a multiple of philox_calls, minus
+    /// `first`, modulo 2^32, is at most `last`.
     void (*keep_philox)(const PhiloxRun& run, std::size_t calls, std::uint32_t first,
                         std::uint32_t last, std::uint64_t* bits) noexcept;
 };

@@ -31,9 +31,8 @@ struct Dropout {
 /// The keep mask times 1/(1-p) in T of rows [first_query, first_query + rows): `shape` is (batch,
 /// heads, rows, keys of the call). An element is kept where its uniform is below 1 - p: mt19937
 /// draws one draw64 per element; mkl draws a single draw32, the seed of an MCG31 stream, at once;
-/// of cuda see CudaDropout.
-/// Other rows and columns are drawn but not stored. p = 0 gives ones and p = 1 zeros, and neither
-/// draws anything.
+/// for cuda see CudaDropout. Other rows and columns are drawn but not stored. p = 0 gives ones and
+/// p = 1 zeros, and neither draws anything.
 template <class T>
 Tensor4<T> dropout_mask(const Dropout& dropout, std::size_t first_query,
                         const std::array<std::size_t, 4>& shape);
