@@ -191,7 +191,8 @@ void apply_shorthands(Request& request) {
                                     ", which it sets too; expected one of them");
         if (rank(key) > rank(of)) return;
         setting = value;
-        request.locations[key] = request.locations[of];
+        Location& location = request.locations[key] = request.locations[of];
+        if (location.in_document) location.text = of;
     };
     Settings& s = request.settings;
     if (request.device) {
