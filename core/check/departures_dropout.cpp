@@ -114,16 +114,22 @@ void draw_other_dropouts(Problem& problem, const Operands& operands, ThreadPool&
     const std::uint64_t skip = asked.dropout_skip.value_or(0);
     std::set<std::vector<char>> tried{problem.dropout_kept};
     const auto add = [&](DropoutStream stream, std::optional<DropoutKernel> kernel,
-                         std::uint64_t skipped, std::string words) {
+                         std::uint64_t skipped, std::string words,
+                         const std::pair<GpuThreads, std::string_view>* gpu = nullptr) {
         std::string flags;
         Settings s = asked;
         s.dropout_stream = stream;
         s.dropout_kernel = kernel;
-        if (words.back() == ' ') words += words_of_draws(s);
+        if (words.back() == ' ') words += gpu != nullptr ? gpu->second : words_of_draws(s);
         if (stream != asked.dropout_stream)
             flags += concat(" --dropout-stream ", name_of(dropout_stream_names, stream));
         if (kernel && kernel != asked.dropout_kernel)
             flags += concat(" --dropout-kernel ", name_of(dropout_kernel_names, *kernel));
+        if (gpu != nullptr) {
+            flags += concat(" --gpu ", gpu->second);
+            s.multiprocessors = gpu->first.multiprocessors;
+            s.threads_per_multiprocessor = gpu->first.threads_per_multiprocessor;
+        }
         if (skipped != skip) {
             s.dropout_seed = asked.dropout_seed.value_or(asked.seed);
             if (!asked.dropout_seed)
@@ -148,6 +154,9 @@ void draw_other_dropouts(Problem& problem, const Operands& operands, ThreadPool&
                                                       {DropoutKernel::flash},
                                                       {}})
         add(cuda, kernel, is_cuda ? skip : 0, is_cuda ? "another kernel: " : "another device: ");
+    for (const auto& gpu : gpu_names)
+        add(cuda, asked.dropout_kernel, is_cuda ? skip : 0,
+            is_cuda ? "another GPU: " : "another device: ", &gpu);
     for (const DropoutStream stream : {mt19937, mkl})
         add(stream, {}, is_cuda ? 0 : skip, is_cuda ? "another device: " : "another stream: ");
     add(asked.dropout_stream, asked.dropout_kernel, end_of_dropout(problem.plan), "the next call");
