@@ -144,7 +144,7 @@ CHANGES = {
                 {"rope_dims": 2}, {"rope_scaling": "2"}, {"window": "1"}, {"window": "-1,-1"},
                 {"causal_align": "top-left"}, {"causal_align": "bottom-right"}, {"sink": "1"},
                 {"dropout": 0.25}, {"dropout": 0.25, "dropout_seed": 4}, {"dropout_skip": 3},
-                {"mask_method": "renormalize"}, {"dropout_stream": "mkl"}, {"device": "cuda"}, {"dropout_stream": "cuda", "gpu": "t4"}, {"kv_lengths": "2"},
+                {"mask_method": "renormalize"}, {"dropout_stream": "mkl"}, {"device": "cuda"}, {"device": "cpu"}, {"dropout_stream": "cuda", "gpu": "t4"}, {"kv_lengths": "2"},
                 {"mask": "mask.csv", "mask_kind": "additive"}, {"top": 2, "emit": "top_keys"}),
     "linear": ({"rule": "linear"}, {"rule": "gated"}, {"decay": "-0.3"}, {"beta": "0.5"},
                {"qk_norm": True}, {"qk_norm": False}, {"rule": "gated-delta"}),
@@ -195,6 +195,12 @@ def replaced(question, change):
                     if key not in SOURCES and key != "tokens" and (is_text or not of_text(key))}
     if "INPUT" in change:  # the result gives its settings alone
         question = {key: value for key, value in question.items() if not is_operand(key, value)}
+    streams = {"rng", "dropout_stream"}
+    if "device" in change:
+        question = {key: value for key, value in question.items() if key not in streams}
+    elif "device" in question and streams & change.keys():
+        question = {**dict.fromkeys(streams, question["device"]),
+                    **{key: value for key, value in question.items() if key != "device"}}
     if change.get("backward") is False or (LOSS & change.keys() and change.get("loss") != "mse"):
         question = {key: value for key, value in question.items() if key not in LOSS}
     return {**question, **change}

@@ -37,7 +37,7 @@ public:
           progress_(progress), stop_(stop), memory_(request.jobs) {}
 
     /// Runs all jobs to the end. An exception in one job ends all jobs and is rethrown here.
-    /// Returns the error in place of the record after the last answered one, if reading ended with
+    /// Returns the error instead of the record after the last answered one, if reading ended with
     /// one.
     std::exception_ptr run() {
         std::vector<std::thread> others =
@@ -120,7 +120,7 @@ private:
     SharedMemory memory_;
     std::mutex taking_;
     std::uint64_t taken_ = 0;
-    std::exception_ptr unread_;  // the error in place of the next record, for all jobs
+    std::exception_ptr unread_;  // the error instead of the next record, for all jobs
     std::exception_ptr fault_;
 };
 

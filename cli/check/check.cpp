@@ -246,7 +246,7 @@ void CheckedQuestion::search(ProgramJudgement& judgement, const std::vector<Give
     }
     if (theirs.empty()) return;
     if (asked_.search && problem_.asked.drops && problem_.other_dropouts.empty())
-        draw_other_dropouts(problem_, operands_, pool_);
+        draw_other_dropouts(problem_);
     if (search_layouts(judgement, given, theirs, indices, max_changes) || max_changes < 2) return;
     search_draws(judgement, request_, problem_, operands_, theirs, pool_);
 }

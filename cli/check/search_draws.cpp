@@ -19,6 +19,8 @@ constexpr DrawRow draw_rows[] = {
     {{"init", "", nullptr},
      {"linear", "rand", "randn", "mha", "xavier_uniform", "xavier_normal", "kaiming_uniform",
       "kaiming_normal", "normal,0,0.02", "trunc_normal,0,0.02"}},
+    {{"rng", "", nullptr}, {"torch", "cuda"}},
+    {{"dropout_stream", "", nullptr}, {"mt19937", "cuda"}},
     {{"draw_order", "", nullptr},
      {"query,key,value", "query,value,key", "key,query,value", "key,value,query", "value,query,key",
       "value,key,query", "out,query,key,value"}},
@@ -82,7 +84,11 @@ void search_draws(ProgramJudgement& judgement, const Request& asked, const Probl
             match.changes.push_back(others[i].change);
             if (!store(request, *others[i].option, others[i].value).empty()) return {};
         }
-        request.settings.seed.bits += more_seed;
+        Settings& s = request.settings;
+        s.seed.bits += more_seed;
+        if (!asked.has("dropout_skip")) s.dropout_skip = {};  // follows from the streams
+        if (s.rng != Rng::cuda && s.dropout_stream != DropoutStream::cuda)
+            s.multiprocessors = s.threads_per_multiprocessor = {};
         try {
             const Plan plan = make_plan(request.settings, problem.plan.operands);
             const auto has = [&](const TheirArray& array) {

@@ -36,6 +36,7 @@ public:
                 if (request().has_file(key) && !request().has("qkv_format") &&
                     request().settings.batch_first.value_or(true))
                     apply_value(asked_.request, "qkv_format", "bshd", location_of(request(), key));
+            apply_shorthands(asked_.request);
             for (const auto& [key, location] : request().locations) {
                 const Option* const option = find_option(key);
                 if (location.follows || option == nullptr || !is_in_config(request(), *option))
@@ -43,7 +44,6 @@ public:
                 append_value(given_.emplace_back(GivenSetting{key, {}}).value, *option, request());
             }
             read_named(request(), is_model_of_document(request()), [this] { open_model(); });
-            apply_shorthands(asked_.request);
             if (request().text || request().example || request().settings.rng != Rng::torch)
                 asked_.request = with_text(std::move(asked_.request));
             read_slopes();

@@ -26,7 +26,8 @@ std::string text_of(const Request& request, const std::string& key, const Locati
     if (!location.in_document) return location.text;
     const std::string begin = request.document->location(location.offset);
     return location.value.empty() ? begin
-                                  : begin + ": " + key + " " + io::shortened(location.value);
+                                  : concat(begin, ": ", location.text.empty() ? key : location.text,
+                                           " ", io::shortened(location.value));
 }
 
 Request without_document(Request request) {

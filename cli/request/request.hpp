@@ -69,7 +69,7 @@ struct Location {
     Location(std::size_t at, std::string_view value_text = {})
         : in_document(true), is_key(true), offset(at), value(value_text) {}
 
-    std::string text;
+    std::string text;  ///< in a document, the key that sets this one
     bool in_document = false;
     bool is_key = false;      ///< from a request, whose document may have been freed
     bool is_default = false;  ///< from a file of flags

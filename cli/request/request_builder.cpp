@@ -177,12 +177,12 @@ void check_defaults(const Request& request) {
 }
 
 void apply_shorthands(Request& request) {
-    // A document's own flags rank above it, defaults of a batch or a file of flags below.
+    // Flags rank above a document or a result, defaults of a batch or a file of flags below.
     const auto rank = [&](const char* key) {
-        return !request.has(key)           ? 0
-               : is_from_key(request, key) ? 2
-               : request.keeps_flag(key)   ? 3
-                                           : 1;
+        return !request.has(key)             ? 0
+               : !is_from_flag(request, key) ? 2
+               : request.keeps_flag(key)     ? 3
+                                             : 1;
     };
     const auto apply = [&](const char* of, const char* key, auto& setting, const auto& value) {
         if (rank(key) == rank(of) && setting != value)
@@ -191,7 +191,8 @@ void apply_shorthands(Request& request) {
                                     ", which it also sets; expected one of them");
         if (rank(key) > rank(of)) return;
         setting = value;
-        request.locations[key] = request.locations[of];
+        Location& location = request.locations[key] = request.locations[of];
+        if (location.in_document) location.text = of;
     };
     Settings& s = request.settings;
     if (request.device) {

@@ -107,14 +107,14 @@ std::optional<Alternative> flipped_decision(const Comparison& comparison) {
                        [best](Conventions& c) { c.flipped = best; }, 1};
 }
 
-void draw_other_dropouts(Problem& problem, const Operands& operands, ThreadPool& pool) {
+void draw_other_dropouts(Problem& problem) {
     using enum DropoutStream;
     const Settings& asked = problem.plan.config;
     const bool is_cuda = asked.dropout_stream == cuda;
     const std::uint64_t skip = asked.dropout_skip.value_or(0);
     std::set<std::vector<char>> tried{problem.dropout_kept};
-    const auto add = [&](Settings s, std::uint64_t skipped, std::string words) {
-        std::string flags;
+    const auto add = [&](Settings s, std::uint64_t skipped, std::string words,
+                         std::string flags = {}) {
         const auto flag = [&](const auto&... parts) {
             flags += concat(flags.empty() ? "--dropout-" : " --dropout-", parts...);
         };
@@ -134,8 +134,12 @@ void draw_other_dropouts(Problem& problem, const Operands& operands, ThreadPool&
         s.dropout_skip = s.continues_stream() ? std::nullopt : std::optional(skipped);
         if (s.dropout_stream != cuda)
             s.multiprocessors = s.threads_per_multiprocessor = std::nullopt;
-        std::vector<char> kept =
-            exact_question(make_plan(s, problem.plan.operands), operands, pool).dropout_kept;
+        const Plan plan = make_plan(s, problem.plan.operands);
+        std::vector<char> kept;
+        for (const float factor :
+             dropout_mask<float>(draws_of(plan).dropout, plan.first_query,
+                                 {plan.batch, plan.heads, plan.rows, plan.kv_len}))
+            kept.push_back(factor == 0 ? 0 : 1);
         if (tried.insert(kept).second)
             problem.other_dropouts.push_back({std::move(words), std::move(flags), std::move(kept)});
     };
@@ -157,6 +161,14 @@ void draw_other_dropouts(Problem& problem, const Operands& operands, ThreadPool&
                    : is_cuda ? "kernel"
                              : "stream",
                    ": ", words_of_draws(s)));
+    }
+    for (const auto& [threads, name] : gpu_names) {
+        Settings s = asked;
+        s.dropout_stream = cuda;
+        s.multiprocessors = threads.multiprocessors;
+        s.threads_per_multiprocessor = threads.threads_per_multiprocessor;
+        add(s, is_cuda ? skip : 0, concat("another ", is_cuda ? "GPU: " : "device: ", name),
+            concat("--gpu ", name));
     }
     add(asked, end_of_dropout(problem.plan, draws_of(problem.plan).dropout), "the next call");
     add(asked, 0, "the first call");

@@ -18,6 +18,7 @@
 #include "core/base/number_type.hpp"
 #include "core/base/thread_pool.hpp"
 #include "core/check/backward_convention.hpp"
+#include "core/check/other_dropouts.hpp"
 #include "core/layer/norm.hpp"
 #include "core/layer/operands.hpp"
 #include "core/layer/result.hpp"
@@ -320,13 +321,6 @@ struct SeenWeights {
     std::optional<At> departs;  ///< the first query whose keys are not those of the question
 };
 
-/// A dropout mask that other draws make.
-struct OtherDropout {
-    std::string words;  ///< "another kernel: flash"
-    std::string flag;   ///< with which attn draws it; or empty
-    std::vector<char> kept;
-};
-
 /// What is computed, with nothing left to decide but the conventions. Without projections, the
 /// sources of queries, keys and values are the operands.
 struct Problem {
@@ -386,9 +380,6 @@ Problem make_problem(const Plan& plan, const Operands& operands, const Result& r
 /// its type if they are drawn, and the same dropout mask. The question's arrays without rounding
 /// are the rows of a Candidate with `asked`. The plan must be made for the operands.
 Problem exact_question(const Plan& plan, const Operands& operands, ThreadPool& pool);
-
-/// Sets other_dropouts: the masks of other devices, kernels and calls, each once.
-void draw_other_dropouts(Problem& problem, const Operands& operands, ThreadPool& pool);
 
 // Which of a computation's conventions have an effect.
 

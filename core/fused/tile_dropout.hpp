@@ -97,7 +97,7 @@ private:
     TileSizes sizes_;
     std::size_t first_query_;
     std::vector<KeepBits> streams_;    // one; mkl head by head: one per head
-    std::optional<CudaDropout> cuda_;  // in their place
+    std::optional<CudaDropout> cuda_;  // instead of these
     const kernels::Draws& draws_;
 };
 

@@ -14,8 +14,8 @@ std::uint64_t first_word(const IsBelow& is_below) {
     });
 }
 
-/// The kernel flash's: of each head 32 lanes.
-constexpr std::uint64_t lanes = 32;
+/// Of the kernel flash, for each head.
+constexpr std::uint64_t warp_size = 32;
 
 }  // namespace
 
@@ -31,7 +31,7 @@ CudaDropout::CudaDropout(const Dropout& d, std::size_t batch, std::size_t heads,
     run_.turn_shift = 0;
     const auto p = static_cast<float>(d.p);
     if (draws_bytes_) {
-        after.skip(lanes * matrices);
+        after.skip(warp_size * matrices);
         run_.rounds = 7;
         run_.unit_shift = 2;
         run_.threads = std::uint64_t{1} << 32;
@@ -69,7 +69,7 @@ PhiloxRun CudaDropout::run(const At& at) const {
     PhiloxRun run = run_;
     const std::uint64_t offset = offset_ + (head_by_head_ ? at.h * offset_of_call_ : 0);
     if (draws_bytes_) {
-        run.first = offset + matrix(at) * lanes + at.q % 8 * 4;
+        run.first = offset + matrix(at) * warp_size + at.q % 8 * 4;
         run.unit = at.k % 8 / 2;
         run.thread = at.k / 32;
         run.high = at.q / 16;

@@ -18,7 +18,7 @@ struct Dropout {
     std::size_t q_len = 0;      ///< rows that are drawn, even if fewer are computed
     /// Where the draws begin. Absent if p is 0, and in a dry run, which draws nothing.
     std::optional<TorchGenerator> generator{};
-    std::optional<CudaGenerator> cuda{};    ///< in its place, of the stream cuda
+    std::optional<CudaGenerator> cuda{};    ///< instead, of the stream cuda
     std::optional<DropoutKernel> kernel{};  ///< empty: F.dropout draws, on its own
     std::size_t element_size = 4;           ///< bytes of a weight, as F.dropout reads it
     std::size_t first_key = 0;              ///< the column that the call's key 0 has

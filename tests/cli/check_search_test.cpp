@@ -137,6 +137,13 @@ TEST_CASE("check: the search sees dropout that dropped nothing") {
     CHECK(report["matches"][0]["changes"][0]["found"] == "p = 0.2");
 }
 
+TEST_CASE("check: the search finds dropout of a GPU of fewer threads") {
+    const Words question = words_in("sdpa --randn 1,410,2 --dropout 0.5 --dropout-seed 1");
+    const json theirs = answer(question + words_in("--dropout-stream cuda --gpu t4"));
+    CHECK(best_match(searched(question, only(theirs, "context_vectors"))) ==
+          "dropout_draws --dropout-stream cuda --gpu t4");
+}
+
 TEST_CASE("check: weights that are all zero are not those of dropout") {
     const json zeros(6, std::vector<double>(6, 0.0));
     const json report = searched({"self", "--randn", "6,4"}, {{"attention_weights", zeros}});
@@ -190,6 +197,7 @@ TEST_CASE("check: the search finds other draws of the parameters, by themselves 
               {"--init xavier_uniform", "init --init xavier_uniform"},
               {"--draw-order key,query,value", "exchanged --draw-order key,query,value"},
               {"--qkv-bias", "qkv_bias --qkv-bias"},
+              {"--device cuda", "rng --rng cuda"},
               {"--qkv-joined --qkv-bias", "qkv_joined --qkv-joined, qkv_bias --qkv-bias"},
               {"--seed 1337 --draw-order value,key,query",
                "seed --seed 1337, draw_order --draw-order value,key,query"},

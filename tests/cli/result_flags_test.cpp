@@ -135,6 +135,20 @@ TEST_CASE("a result with any other flag is answered, or refused in one line") {
         }
 }
 
+TEST_CASE("--device and --gpu replace the streams and the GPU of a result") {
+    const Words question = words_in("causal --rand 6,3 --dropout 0.5");
+    for (const auto& [saved, flags] : {std::pair("--device cuda", "--device cpu"),
+                                       {"--device cpu", "--device cuda"},
+                                       {"--device cuda --gpu t4", "--gpu a100"}}) {
+        CAPTURE(flags);
+        write_text("saved.json", answer(question + words_in(saved)).dump());
+        const json again = answer(words_in("causal --config saved.json") + words_in(flags)),
+                   afresh = answer(question + words_in("--device cuda") + words_in(flags));
+        CHECK(again["config"] == afresh["config"]);
+        CHECK(again["attention_weights"] == afresh["attention_weights"]);
+    }
+}
+
 TEST_CASE("token ids given with a result replace its own, or are refused") {
     std::size_t place = 0;
     for (const Made& made : questions()) {
