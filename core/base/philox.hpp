@@ -34,7 +34,7 @@ constexpr std::array<std::uint32_t, 4> philox(std::uint64_t key, std::uint64_t l
 /// counters, or after 2^turn_shift iterations with the next ones.
 struct PhiloxRun {
     std::uint64_t key = 0;
-    int rounds = 10;
+    int rounds = 10;          ///< or 7
     std::uint64_t first = 0;  ///< the offset in iteration 0
     std::uint64_t unit = 0;   ///< of the run's first counter in its vector
     std::uint64_t thread = 0, threads = 1, turn = 0;

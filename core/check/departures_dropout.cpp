@@ -114,7 +114,8 @@ void draw_other_dropouts(Problem& problem) {
     const std::uint64_t skip = asked.dropout_skip.value_or(0);
     std::set<std::vector<char>> tried{problem.dropout_kept};
     const auto add = [&](Settings s, std::uint64_t skipped, std::string words,
-                         std::string flags = {}) {
+                         std::string_view gpu = {}) {
+        std::string flags;
         const auto flag = [&](const auto&... parts) {
             flags += concat(flags.empty() ? "--dropout-" : " --dropout-", parts...);
         };
@@ -127,6 +128,7 @@ void draw_other_dropouts(Problem& problem) {
             flag("skip ", skipped);
             s.dropout_seed = asked.dropout_seed.value_or(asked.seed);
         }
+        if (!gpu.empty()) flags += concat(flags.empty() ? "--gpu " : " --gpu ", gpu);
         if (asked.dropout_kernel && !s.dropout_kernel) {
             flags.clear();
             words += ", without --dropout-kernel";
@@ -167,8 +169,7 @@ void draw_other_dropouts(Problem& problem) {
         s.dropout_stream = cuda;
         s.multiprocessors = threads.multiprocessors;
         s.threads_per_multiprocessor = threads.threads_per_multiprocessor;
-        add(s, is_cuda ? skip : 0, concat("another ", is_cuda ? "GPU: " : "device: ", name),
-            concat("--gpu ", name));
+        add(s, is_cuda ? skip : 0, concat("another ", is_cuda ? "GPU: " : "device: ", name), name);
     }
     add(asked, end_of_dropout(problem.plan, draws_of(problem.plan).dropout), "the next call");
     add(asked, 0, "the first call");

@@ -154,7 +154,9 @@ struct DrawsBy {
             }
             run.advance(group * pairs);
             Pairs k0 = Pairs{} + run.key, k1 = k0 >> 32;
-            for (int round = 0; round < run.rounds; ++round) {
+            const int rounds = run.rounds == 7 ? 7 : 10;  // so that all are unrolled
+#pragma GCC unroll 10
+            for (int round = 0; round < rounds; ++round) {
 #pragma GCC unroll 6
                 for (std::size_t g = 0; g < group; ++g) {
                     const Pairs of_x = Words::products(x[g], Pairs{} + 0xd2511f53),
