@@ -137,11 +137,12 @@ TEST_CASE("a result with any other flag is answered, or refused in one line") {
 
 TEST_CASE("--device and --gpu replace the streams and the GPU of a result") {
     const Words question = words_in("causal --rand 6,3 --dropout 0.5");
-    for (const auto& [saved, flags] : {std::pair("--device cuda", "--device cpu"),
-                                       {"--device cpu", "--device cuda"},
-                                       {"--device cuda --gpu t4", "--gpu a100"}}) {
+    for (const auto& sample : {std::pair("--device cuda", "--device cpu"),
+                               {"--device cpu", "--device cuda"},
+                               {"--device cuda --gpu t4", "--gpu a100"}}) {
+        const char* const flags = sample.second;
         CAPTURE(flags);
-        write_text("saved.json", answer(question + words_in(saved)).dump());
+        write_text("saved.json", answer(question + words_in(sample.first)).dump());
         const json again = answer(words_in("causal --config saved.json") + words_in(flags)),
                    afresh = answer(question + words_in("--device cuda") + words_in(flags));
         CHECK(again["config"] == afresh["config"]);
