@@ -30,15 +30,16 @@ void check_question_settings(const Request& request, const CheckRequest& asked) 
         throw setting_error(request, "head", "the search needs all heads; expected no such flag");
 }
 
-/// Numbers in float64: the operands, what is projected, and the arrays that dropout draws.
-double bytes_of_problem(const Plan& plan) {
+/// Numbers in float64: the operands, what is projected, and the arrays that dropout draws; the
+/// search's masks are bytes.
+double bytes_of_problem(const Plan& plan, bool search) {
     const double inputs = product_of_sizes(plan.batch, plan.q_len + plan.kv_len, plan.d_in),
                  queries = product_of_sizes(plan.batch, plan.heads, plan.q_len, plan.d_k),
                  keys =
                      product_of_sizes(plan.batch, plan.kv_heads, plan.kv_len, plan.d_k + plan.d_v),
                  weights = product_of_sizes(plan.batch, plan.heads, plan.rows, plan.kv_len);
     constexpr double copies = 6;  // values and bounds, before and after rotation, of two types
-    const double drawn = plan.config.dropout == 0 ? 0 : 2 * weights;
+    const double drawn = plan.config.dropout == 0 ? 0 : (search ? 4 : 2) * weights;
     constexpr double copies_of_parameters = 5;  // also of the output projection's
     const double projections =
         copies_of_parameters *
@@ -65,7 +66,7 @@ PlannedQuestion planned_question(RequestWithInput asked, const CheckRequest& req
     if (question.request.settings.top) emit.insert(emit.end(), {"top_keys", "top_weights"});
     PlannedQuestion planned = plan_question(std::move(question), {.emit = std::move(emit)});
     at_locations(planned.question.request, [&] {
-        require_memory(bytes_of_problem(planned.plan), "attn check",
+        require_memory(bytes_of_problem(planned.plan, request.search), "attn check",
                        "the question in float64 with bounds on its errors");
     });
     return planned;
@@ -260,7 +261,7 @@ bool CheckedQuestion::search_layouts(ProgramJudgement& judgement,
     judge_.free_memory();
     std::set<NumberType> types;
     for (const TheirArray& array : theirs) types.insert(array.type);
-    require_memory(bytes_of_problem(problem_.plan) +
+    require_memory(bytes_of_problem(problem_.plan, asked_.search) +
                        bytes_of_search(problem_.plan, types.size(), pool_.threads()),
                    "--search", "it");
     io::ProgressLine line(std::chrono::milliseconds(100), io::ProgressLine::End::clear);

@@ -112,7 +112,6 @@ void draw_other_dropouts(Problem& problem) {
     const Settings& asked = problem.plan.config;
     const bool is_cuda = asked.dropout_stream == cuda;
     const std::uint64_t skip = asked.dropout_skip.value_or(0);
-    std::set<std::vector<char>> tried{problem.dropout_kept};
     const auto add = [&](Settings s, std::uint64_t skipped, std::string words,
                          std::string_view gpu = {}) {
         std::string flags;
@@ -142,7 +141,11 @@ void draw_other_dropouts(Problem& problem) {
              dropout_mask<float>(draws_of(plan).dropout, plan.first_query,
                                  {plan.batch, plan.heads, plan.rows, plan.kv_len}))
             kept.push_back(factor == 0 ? 0 : 1);
-        if (tried.insert(kept).second)
+        const bool is_tried =
+            kept == problem.dropout_kept ||
+            std::ranges::find(problem.other_dropouts, kept, &OtherDropout::kept) !=
+                problem.other_dropouts.end();
+        if (!is_tried)
             problem.other_dropouts.push_back({std::move(words), std::move(flags), std::move(kept)});
     };
     using Kernel = std::optional<DropoutKernel>;
