@@ -2,10 +2,10 @@
 
     python3 tests/cuda_random_test.py ATTN [--count N] [--seed N]
 
-data/golden/cuda_random.json holds commands and, in the npz file beside it, what PyTorch drew on an H100 for the same
-question: masks as bits, and of large tensors the first, middle and last parts. Uniform numbers and masks are equal to the
-bit, normals within what a GPU's own logarithm and sine differ by. Generated questions draw inputs, parameters and dropout
-with random shapes, types, threads, offsets, kernels of attention and of attn.
+data/golden/cuda_random.json lists commands, and cuda_random.npz the arrays that PyTorch drew on an H100 for each: masks as
+bits, and the first, middle and last parts of large tensors. Uniform numbers and masks must be equal bit for bit, and
+normals within the error of a GPU's logarithm and sine. Generated questions draw inputs, parameters and dropout with random
+shapes, types, GPUs, offsets and attention kernels.
 """
 
 import argparse

@@ -28,7 +28,7 @@ void TileDropout::reserve(TileKeep& buffer) const {
     if (!drops()) return;
     buffer.keys.reserve(words() * 64);
     buffer.rows.reserve(kernels::max_lanes * words());
-    if (streams_.empty() && !cuda_) std::ranges::fill(buffer.keys, 0);
+    if (drops_all()) std::ranges::fill(buffer.keys, 0);
 }
 
 std::vector<std::size_t> TileDropout::runs(std::size_t tiles, std::size_t threads) const {
@@ -44,7 +44,7 @@ std::vector<std::size_t> TileDropout::runs(std::size_t tiles, std::size_t thread
 const std::uint64_t* TileDropout::keep(const TileRows& rows, KeyRange seen,
                                        TileKeep& buffer) const {
     if (!drops()) return nullptr;
-    if (streams_.empty() && !cuda_) return buffer.keys.data();  // zeros
+    if (drops_all()) return buffer.keys.data();  // zeros
     const std::size_t first_word = seen.first / 64, end_word = (seen.end + 63) / 64;
     const std::size_t first = 64 * first_word, count = std::min(64 * end_word, sizes_.keys) - first;
     if (cuda_)

@@ -87,6 +87,7 @@ public:
 
 private:
     bool drops() const { return dropout_.p != 0; }
+    bool drops_all() const { return streams_.empty() && !cuda_; }
     std::size_t words() const { return (sizes_.keys + 63) / 64; }
     std::uint64_t drawn_rows_before(const TileRows& rows) const;
     /// Of mt19937 and mkl: the rows of the tile, from key `first` on, a multiple of 64.

@@ -8,21 +8,6 @@
 
 namespace attn {
 
-/// The first integer, or `end`, that does not satisfy `is_below`. Draws are rounded, which is
-/// monotonic: all integers from there on do not.
-template <class IsBelow>
-std::uint64_t first_without(std::uint64_t end, const IsBelow& is_below) {
-    std::uint64_t low = 0;
-    while (low < end) {
-        const std::uint64_t middle = low + (end - low) / 2;
-        if (is_below(middle))
-            low = middle + 1;
-        else
-            end = middle;
-    }
-    return low;
-}
-
 /// The dropout of weights (batch, heads, q_len, columns) on a GPU, 0 < p < 1. A call of F.dropout,
 /// and so of the kernel math, reads vectors of V elements, as many as 16 bytes hold and as divide
 /// their number; element i of vector v is drawn by thread v mod T. The kernel efficient draws a

@@ -28,6 +28,21 @@ struct Dropout {
     std::size_t columns(std::size_t keys) const { return kv_len == 0 ? keys : kv_len; }
 };
 
+/// The first integer, or `end`, that does not satisfy `is_below`. Draws are rounded, which is
+/// monotonic: all integers from there on do not.
+template <class IsBelow>
+std::uint64_t first_without(std::uint64_t end, const IsBelow& is_below) {
+    std::uint64_t low = 0;
+    while (low < end) {
+        const std::uint64_t middle = low + (end - low) / 2;
+        if (is_below(middle))
+            low = middle + 1;
+        else
+            end = middle;
+    }
+    return low;
+}
+
 /// The keep mask times 1/(1-p) in T of rows [first_query, first_query + rows): `shape` is (batch,
 /// heads, rows, keys of the call). An element is kept where its uniform is below 1 - p: mt19937
 /// draws one draw64 per element; mkl draws a single draw32, the seed of an MCG31 stream, at once;
